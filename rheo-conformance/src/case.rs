@@ -1,0 +1,73 @@
+//! [`Case`]: one behaviour, the laws it proves and the guarantees it needs.
+
+use futures::future::BoxFuture;
+use rheo_core::Guarantee;
+
+use crate::cases;
+use crate::{Law, Trial};
+
+/// One behaviour that every backend must show. It fails by panicking.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Its stable name, in dotted words.
+    pub id: &'static str,
+    /// The laws it proves.
+    pub laws: &'static [Law],
+    /// The guarantees without which it turns into its refusal twin.
+    pub needs: &'static [Guarantee],
+    pub(crate) run: fn(Trial) -> BoxFuture<'static, ()>,
+}
+
+/// A table of cases: `"id" [laws] needs [guarantees] => function;`.
+macro_rules! case_table {
+    ($($id:literal [$($law:ident)+] $(needs [$($guarantee:ident)+])? => $function:path;)+) => {
+        pub(crate) const CASES: &[$crate::Case] = &[$($crate::Case {
+            id: $id,
+            laws: &[$($crate::Law::$law,)+],
+            needs: &[$($(rheo_core::Guarantee::$guarantee,)+)?],
+            run: |trial| Box::pin($function(trial)),
+        },)+];
+    };
+}
+
+pub(crate) use case_table;
+
+/// All cases, in the order of the contract.
+#[must_use]
+pub fn registry() -> Vec<Case> {
+    cases::ALL.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_dotted() {
+        let mut seen = HashSet::new();
+        for case in registry() {
+            assert!(seen.insert(case.id), "{} stands twice", case.id);
+            assert!(case.id.contains('.'), "{}", case.id);
+            assert!(!case.laws.is_empty(), "{} proves no law", case.id);
+        }
+    }
+
+    #[test]
+    fn every_law_has_a_case() {
+        let proved: HashSet<Law> =
+            registry().iter().flat_map(|case| case.laws.iter().copied()).collect();
+        let missing: Vec<_> = Law::ALL.iter().filter(|law| !proved.contains(law)).collect();
+        assert!(missing.is_empty(), "no case proves {missing:?}");
+    }
+
+    #[test]
+    fn every_guarantee_has_a_case_that_exercises_it() {
+        let exercised: HashSet<Guarantee> =
+            registry().iter().flat_map(|case| case.needs.iter().copied()).collect();
+        let missing: Vec<_> =
+            Guarantee::ALL.iter().filter(|guarantee| !exercised.contains(guarantee)).collect();
+        assert!(missing.is_empty(), "no case exercises {missing:?}");
+    }
+}

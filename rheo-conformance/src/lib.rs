@@ -1,0 +1,41 @@
+//! The conformance suite of Rheo: every law of the contract as cases that run
+//! on any backend, and that can fail.
+//!
+//! The author of an adapter adds one test file, with `harness = false`, and
+//! cannot choose cases:
+//!
+//! ```no_run
+//! # use rheo_ets::Memory;
+//! fn main() -> std::process::ExitCode {
+//!     rheo_conformance::run_in_process("memory", Memory::new)
+//! }
+//! ```
+//!
+//! A store outside the process implements [`Harness`] and calls
+//! [`run`] instead.
+//!
+//! - Where a backend does not claim a guarantee, the cases that need it turn
+//!   into their twin, which asserts the refusal. Nothing is skipped.
+//! - Time is a manual clock that all clients of a store share; nothing sleeps.
+//! - Races run on several clients, from a seed that the report tells;
+//!   `RHEO_SEED` sets it.
+//! - Each run of the whole suite leaves `target/conformance/<store>.json`.
+//! - A store that cannot be had is reported as not configured; where
+//!   `RHEO_REQUIRE` names it, that is a failure.
+
+mod case;
+mod cases;
+mod harness;
+mod laws;
+mod model;
+mod report;
+mod run;
+pub mod saboteurs;
+mod trial;
+
+pub use case::{Case, registry};
+pub use harness::{Harness, InProcess, NotConfigured};
+pub use laws::Law;
+pub use report::{CaseReport, Report, Totals, Verdict};
+pub use run::{report_on, run, run_in_process};
+pub use trial::Trial;

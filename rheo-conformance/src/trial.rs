@@ -1,0 +1,145 @@
+//! [`Trial`]: what a case works with.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheo_core::backend::Backend;
+use rheo_core::{
+    Builder, Capabilities, Delivery, Event, FetchOptions, GroupOptions, ManualClock, NewEvent,
+    Rheo,
+};
+use serde_json::json;
+
+use crate::Harness;
+
+/// How long a condition that needs real time may take to come true.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a case works with: a space of its own in the store, a manual clock
+/// that all its clients share, and a seed.
+#[derive(Clone)]
+pub struct Trial {
+    harness: Arc<dyn Harness>,
+    space: String,
+    clock: ManualClock,
+    seed: u64,
+}
+
+impl Trial {
+    pub(crate) fn new(harness: Arc<dyn Harness>, space: String, seed: u64) -> Self {
+        let start = "2026-03-15T12:00:00Z".parse().expect("it is an instant");
+        Self {
+            harness,
+            space,
+            clock: ManualClock::new(start),
+            seed,
+        }
+    }
+
+    /// The clock of all clients that [`rheo`](Self::rheo) opens.
+    pub(crate) fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// Moves the clock on.
+    pub(crate) fn advance_secs(&self, secs: u64) {
+        self.clock.advance(Duration::from_secs(secs));
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(crate) fn rng(&self) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed)
+    }
+
+    /// One more raw client of the space.
+    pub(crate) async fn backend(&self) -> Arc<dyn Backend> {
+        self.harness.open(&self.space).await.expect("the store opens a client")
+    }
+
+    pub(crate) async fn capabilities(&self) -> Capabilities {
+        self.backend().await.capabilities()
+    }
+
+    /// A builder over one more client, with the system's clock.
+    pub(crate) async fn builder(&self) -> Builder {
+        Rheo::builder(self.backend().await)
+    }
+
+    /// One more client, with the shared manual clock.
+    pub(crate) async fn rheo(&self) -> Rheo {
+        let builder = self.builder().await.clock(self.clock.clone());
+        builder.build().await.expect("the store is made ready")
+    }
+
+    /// One more client, with the store's own time.
+    pub(crate) async fn rheo_on_store_time(&self) -> Rheo {
+        self.builder().await.build().await.expect("the store is made ready")
+    }
+
+    /// A client, and a stream `s` of so many partitions with a group `g`.
+    pub(crate) async fn with_group(&self, partitions: u32, options: GroupOptions) -> Rheo {
+        let rheo = self.rheo().await;
+        rheo.create_stream("s", partitions).await.expect("the stream is new");
+        rheo.create_group("s", "g", options).await.expect("the group is new");
+        rheo
+    }
+
+    /// Ends the store as a crash would, and starts it again.
+    pub(crate) async fn crash(&self) {
+        self.harness.crash(&self.space).await.expect("the store starts again");
+    }
+}
+
+impl fmt::Debug for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trial")
+            .field("store", &self.harness.store())
+            .field("space", &self.space)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Events of partition 0 with payload `{"n": 1}`, `{"n": 2}`, ….
+pub(crate) fn numbered(count: u64) -> Vec<NewEvent> {
+    (1..=count).map(|n| NewEvent::new("numbered", json!({ "n": n }))).collect()
+}
+
+/// Appends `count` numbered events to stream `s`, all to one partition.
+pub(crate) async fn append_to(rheo: &Rheo, partition: u32, count: u64) -> Vec<Event> {
+    let events = numbered(count).into_iter().map(|event| event.partition(partition)).collect();
+    rheo.append_batch("s", events).await.expect("the events are appended")
+}
+
+/// Fetches for group `g` of stream `s`, with a lease of 5 s.
+pub(crate) async fn fetch(rheo: &Rheo, limit: usize) -> Vec<Delivery> {
+    let options = FetchOptions::default().lease(Duration::from_secs(5));
+    rheo.fetch("s", "g", limit, options).await.expect("the fetch succeeds")
+}
+
+pub(crate) fn sequences(deliveries: &[Delivery]) -> Vec<u64> {
+    deliveries.iter().map(|delivery| delivery.event.sequence()).collect()
+}
+
+pub(crate) fn attempts(deliveries: &[Delivery]) -> Vec<u32> {
+    deliveries.iter().map(|delivery| delivery.lease.attempt()).collect()
+}
+
+/// Waits, in real time and with bounded patience, until `condition` holds.
+pub(crate) async fn eventually<F: Future<Output = bool>>(
+    what: &str,
+    mut condition: impl FnMut() -> F,
+) {
+    let come_true = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, come_true).await;
+    assert!(in_time.is_ok(), "within {PATIENCE:?} it never came true that {what}");
+}

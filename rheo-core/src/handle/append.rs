@@ -1,0 +1,130 @@
+//! Appending.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt;
+use metrics::counter;
+
+use super::coalesce::Lane;
+use super::Rheo;
+use crate::backend::{Append, RoutedEvent, StreamRef};
+use crate::{Error, ErrorKind, Event, NewEvent, Result, StreamName};
+
+type AppendLane = Lane<RoutedEvent, Event>;
+
+/// One lane for each stream.
+#[derive(Debug, Default)]
+pub(super) struct AppendLanes(Mutex<HashMap<StreamRef, Arc<AppendLane>>>);
+
+impl AppendLanes {
+    pub(super) fn remove(&self, stream: &StreamName) {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.retain(|known, _| known.name != *stream);
+    }
+
+    fn get(&self, rheo: &Rheo, stream: &StreamRef) -> Arc<AppendLane> {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lane = lanes.entry(stream.clone()).or_insert_with(|| {
+            // Weak: the instance owns the lane, not the lane the instance.
+            let (inner, stream) = (Arc::downgrade(&rheo.inner), stream.clone());
+            Arc::new(Lane::new(
+                |event: &RoutedEvent| event.body.encoded_len(),
+                move |events| {
+                    let (inner, stream) = (inner.upgrade(), stream.clone());
+                    async move {
+                        let inner = inner.ok_or_else(super::coalesce::abandoned)?;
+                        Rheo { inner }.append_now(Append { stream, events }).await
+                    }
+                    .boxed()
+                },
+            ))
+        });
+        Arc::clone(lane)
+    }
+}
+
+impl Rheo {
+    /// Appends one event, and returns it as stored.
+    ///
+    /// Where each write costs a round trip, concurrent calls on one stream go
+    /// to the store together.
+    ///
+    /// # Errors
+    /// Those of [`Rheo`], and `EventTooLarge` where the event is over the size limit.
+    ///
+    /// # Cancellation
+    /// The event may or may not be appended; sequences stay without gaps.
+    pub async fn append(&self, stream: &str, event: NewEvent) -> Result<Event> {
+        let stored = self.append_events("append", stream, &[event]).await?;
+        stored.into_iter().next().ok_or_else(|| {
+            Error::new(ErrorKind::Corrupt, "append", "the backend returned no event")
+        })
+    }
+
+    /// Appends events in their order, and returns them as stored, in the same order.
+    ///
+    /// Sequences are contiguous inside each partition. All or nothing in each
+    /// partition; across partitions too where the backend claims `atomic_batch`.
+    /// No event writes nothing.
+    ///
+    /// # Errors
+    /// Those of [`Rheo`], and `EventTooLarge` where one event is over the size
+    /// limit; nothing is written then.
+    ///
+    /// # Cancellation
+    /// As for [`append`](Self::append).
+    pub async fn append_batch(&self, stream: &str, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+        self.append_events("append_batch", stream, &events).await
+    }
+
+    async fn append_events(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        events: &[NewEvent],
+    ) -> Result<Vec<Event>> {
+        let mut known = self.known(operation, stream).await?;
+        loop {
+            let routed = self.route(operation, &known.stream, events)?;
+            if routed.is_empty() {
+                return Ok(Vec::new());
+            }
+            let result = self.append_routed(&known.stream, routed).await;
+            if !self.outdated(&mut known, &result).await {
+                return result.map_err(|error| error.in_operation(operation));
+            }
+        }
+    }
+
+    fn route(
+        &self,
+        operation: &'static str,
+        stream: &StreamRef,
+        events: &[NewEvent],
+    ) -> Result<Vec<RoutedEvent>> {
+        let now = self.clock().now();
+        let limit = self.settings().event_bytes;
+        let route = |event: &NewEvent| event.route(operation, stream.partitions, now, limit);
+        events.iter().map(route).collect()
+    }
+
+    async fn append_routed(
+        &self,
+        stream: &StreamRef,
+        events: Vec<RoutedEvent>,
+    ) -> Result<Vec<Event>> {
+        if self.inner.capabilities.mechanisms.coalesced_writes {
+            self.inner.appends.get(self, stream).submit(events).await
+        } else {
+            let stream = stream.clone();
+            self.append_now(Append { stream, events }).await
+        }
+    }
+
+    async fn append_now(&self, request: Append) -> Result<Vec<Event>> {
+        let events = self.write_call("append", || self.backend().append(&request)).await?;
+        counter!("rheo_events_total", "operation" => "append").increment(events.len() as u64);
+        Ok(events)
+    }
+}

@@ -1,0 +1,128 @@
+//! One call to the backend: its timeout, its retries, its span and its metrics.
+
+use std::future::Future;
+use std::time::Duration;
+
+use metrics::{counter, histogram};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use super::Rheo;
+use crate::{Effect, Error, ErrorKind, Result, Retry};
+
+/// How often a call is tried in all.
+const MAX_TRIES: u32 = 4;
+/// The longest pause before the second try; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+impl Rheo {
+    /// A call that changes nothing, and so may be tried again whatever became of it.
+    pub(super) async fn read_call<T, F: Future<Output = Result<T>>>(
+        &self,
+        operation: &'static str,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T> {
+        self.call(operation, Effect::NotApplied, attempt).await
+    }
+
+    /// A call that changes the store, tried again only where it surely did not.
+    pub(super) async fn write_call<T, F: Future<Output = Result<T>>>(
+        &self,
+        operation: &'static str,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T> {
+        self.call(operation, Effect::Unknown, attempt).await
+    }
+
+    async fn call<T, F: Future<Output = Result<T>>>(
+        &self,
+        operation: &'static str,
+        effect_of_silence: Effect,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        let result = self
+            .try_until_deadline(begun, operation, effect_of_silence, attempt)
+            .instrument(tracing::debug_span!("rheo", operation))
+            .await
+            .map_err(|error| error.in_operation(operation));
+        let outcome = match &result {
+            Ok(_) => "ok",
+            Err(error) => {
+                tracing::debug!(operation, %error, "operation failed");
+                error.kind().as_str()
+            }
+        };
+        counter!("rheo_operations_total", "operation" => operation, "result" => outcome)
+            .increment(1);
+        histogram!("rheo_operation_seconds", "operation" => operation).record(begun.elapsed());
+        result
+    }
+
+    async fn try_until_deadline<T, F: Future<Output = Result<T>>>(
+        &self,
+        begun: Instant,
+        operation: &'static str,
+        effect_of_silence: Effect,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T> {
+        let deadline = begun + self.inner.settings.timeout;
+        let mut tries = 1;
+        loop {
+            let error = match tokio::time::timeout_at(deadline, attempt()).await {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(error)) => error,
+                Err(_) => return Err(self.silence(operation, effect_of_silence)),
+            };
+            let pause = pause_before_retry(&error, tries);
+            let harmless = effect_of_silence == Effect::NotApplied
+                || error.effect() == Effect::NotApplied;
+            if !harmless
+                || error.retry() == Retry::Never
+                || tries == MAX_TRIES
+                || Instant::now() + pause >= deadline
+            {
+                return Err(error);
+            }
+            tokio::time::sleep(pause).await;
+            tries += 1;
+        }
+    }
+
+    fn silence(&self, operation: &'static str, effect: Effect) -> Error {
+        let context = format!("no answer within {:?}", self.inner.settings.timeout);
+        Error::new(ErrorKind::Unavailable, operation, context).with_effect(effect)
+    }
+}
+
+/// A random share of a pause that doubles with every try, so that clients that
+/// failed together do not come back together.
+fn pause_before_retry(error: &Error, tries: u32) -> Duration {
+    match error.retry() {
+        Retry::After => jittered(FIRST_PAUSE * 2u32.pow(tries - 1)),
+        Retry::Now | Retry::Never => Duration::ZERO,
+    }
+}
+
+/// Between half of `pause` and all of it.
+pub(crate) fn jittered(pause: Duration) -> Duration {
+    let random = uuid::Uuid::new_v4().as_bytes()[0];
+    pause / 2 + pause.mul_f64(f64::from(random) / 512.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_stay_within_bounds() {
+        let error = Error::new(ErrorKind::Unavailable, "read", "");
+        for tries in 1..MAX_TRIES {
+            let most = FIRST_PAUSE * 2u32.pow(tries - 1);
+            let pause = pause_before_retry(&error, tries);
+            assert!(pause >= most / 2 && pause <= most, "{pause:?}");
+        }
+        let conflict = Error::new(ErrorKind::Conflict, "read", "");
+        assert_eq!(pause_before_retry(&conflict, 3), Duration::ZERO);
+    }
+}

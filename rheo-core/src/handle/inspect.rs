@@ -1,0 +1,114 @@
+//! Looking at groups: lag, counts, dead letters, and waiting for work.
+
+use std::time::Duration;
+
+use super::{MAX_BATCH, Rheo};
+use crate::backend::{DeadLetters, Wait};
+use crate::{DeadLetter, Error, GroupInfo, PartitionProgress, Position, Result};
+
+/// How far a group is behind.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Lag {
+    /// The progress in each partition, by its number.
+    pub partitions: Vec<PartitionProgress>,
+}
+
+impl Lag {
+    /// The events that the group is behind, over all partitions.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.partitions.iter().map(PartitionProgress::lag).sum()
+    }
+}
+
+impl Rheo {
+    /// How far a group is behind: the distance from its frontier to the last
+    /// sequence, in each partition.
+    ///
+    /// # Errors
+    /// See [`Rheo`].
+    pub async fn lag(&self, stream: &str, group: &str) -> Result<Lag> {
+        let info = self.info("lag", stream, group).await?;
+        Ok(Lag {
+            partitions: info.partitions,
+        })
+    }
+
+    /// A group's settings and progress. Looking settles nothing.
+    ///
+    /// # Errors
+    /// See [`Rheo`].
+    pub async fn group_info(&self, stream: &str, group: &str) -> Result<GroupInfo> {
+        self.info("group_info", stream, group).await
+    }
+
+    async fn info(&self, operation: &'static str, stream: &str, group: &str) -> Result<GroupInfo> {
+        let mut known = self.known(operation, stream).await?;
+        loop {
+            let group = known.group(operation, group)?;
+            let now = self.clock().judge();
+            let result = self.read_call(operation, || self.backend().group_info(&group, now)).await;
+            if !self.outdated(&mut known, &result).await {
+                return result;
+            }
+        }
+    }
+
+    /// At most `limit` (1 to 10 000) dead letters, the oldest first, from the
+    /// one after `after`.
+    ///
+    /// # Errors
+    /// Those of [`Rheo`], and `CursorNotFound` where `after` is not, or no
+    /// longer, in the list.
+    pub async fn dead_letters(
+        &self,
+        stream: &str,
+        group: &str,
+        limit: usize,
+        after: Option<Position>,
+    ) -> Result<Vec<DeadLetter>> {
+        const OPERATION: &str = "dead_letters";
+        check_limit(OPERATION, limit)?;
+        let mut known = self.known(OPERATION, stream).await?;
+        loop {
+            let group = known.group(OPERATION, group)?;
+            let request = DeadLetters { group, after, limit };
+            let result = self.read_call(OPERATION, || self.backend().dead_letters(&request)).await;
+            if !self.outdated(&mut known, &result).await {
+                return result;
+            }
+        }
+    }
+
+    /// Returns when there may be work for the group, or after `timeout` of
+    /// real time. A hint: it can come early or late, and a lost one does no harm.
+    ///
+    /// # Errors
+    /// See [`Rheo`].
+    ///
+    /// # Cancellation
+    /// Safe: nothing but the waiting is lost.
+    pub async fn wait(&self, stream: &str, group: &str, timeout: Duration) -> Result<()> {
+        let mut known = self.known("wait", stream).await?;
+        loop {
+            let request = Wait {
+                group: known.group("wait", group)?,
+                timeout,
+                now: self.clock().judge(),
+            };
+            // No operation timeout: the wait has its own.
+            let result = self.backend().wait(&request).await;
+            if !self.outdated(&mut known, &result).await {
+                return result.map_err(|error| error.in_operation("wait"));
+            }
+        }
+    }
+}
+
+pub(super) fn check_limit(operation: &'static str, limit: usize) -> Result<()> {
+    if (1..=MAX_BATCH).contains(&limit) {
+        return Ok(());
+    }
+    let context = format!("the limit is 1 to {MAX_BATCH}, not {limit}");
+    Err(Error::invalid(operation, context))
+}
