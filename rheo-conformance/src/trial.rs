@@ -1,14 +1,16 @@
 //! [`Trial`]: what a case works with.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use rheo_core::backend::Backend;
 use rheo_core::{
-    Builder, Capabilities, Delivery, Event, FetchOptions, GroupOptions, ManualClock, NewEvent,
-    Rheo,
+    Builder, Capabilities, DeadLetter, Delivery, ErrorKind, Event, FetchOptions, GroupInfo,
+    GroupOptions, ManualClock, NewEvent, Outcome, Result, Rheo,
 };
 use serde_json::json;
 
@@ -46,6 +48,10 @@ impl Trial {
     /// Moves the clock on.
     pub(crate) fn advance_secs(&self, secs: u64) {
         self.clock.advance(Duration::from_secs(secs));
+    }
+
+    pub(crate) fn advance_micros(&self, micros: u64) {
+        self.clock.advance(Duration::from_micros(micros));
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -142,4 +148,68 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(
     };
     let in_time = tokio::time::timeout(PATIENCE, come_true).await;
     assert!(in_time.is_ok(), "within {PATIENCE:?} it never came true that {what}");
+}
+
+/// The kind of the error that a call is expected to fail with.
+#[track_caller]
+pub(crate) fn failure<T>(result: Result<T>) -> ErrorKind {
+    match result {
+        Ok(_) => panic!("it succeeded"),
+        Err(error) => error.kind(),
+    }
+}
+
+/// The settings and progress of group `g` of stream `s`.
+pub(crate) async fn info(rheo: &Rheo) -> GroupInfo {
+    rheo.group_info("s", "g").await.expect("the group is there")
+}
+
+/// The frontier of group `g` of stream `s` in each partition.
+pub(crate) async fn frontiers(rheo: &Rheo) -> Vec<u64> {
+    info(rheo).await.partitions.iter().map(|partition| partition.frontier).collect()
+}
+
+/// The dead letters of group `g` of stream `s`: sequence, attempt and reason.
+pub(crate) async fn dead(rheo: &Rheo) -> Vec<(u64, u32, String)> {
+    let letters = rheo.dead_letters("s", "g", 10_000, None).await.expect("the list is read");
+    let parts = |letter: DeadLetter| (letter.event.sequence(), letter.attempt, letter.reason);
+    letters.into_iter().map(parts).collect()
+}
+
+/// Acks all of these.
+pub(crate) async fn ack_all(rheo: &Rheo, deliveries: &[Delivery]) {
+    for answer in rheo.settle(deliveries.iter().map(|delivery| (delivery, Outcome::Ack))).await {
+        answer.expect("the lease is current");
+    }
+}
+
+/// Fetches and acks until nothing comes, and returns what came.
+pub(crate) async fn drain(rheo: &Rheo) -> Vec<Delivery> {
+    let mut drained = Vec::new();
+    loop {
+        let deliveries = fetch(rheo, 1000).await;
+        if deliveries.is_empty() {
+            return drained;
+        }
+        ack_all(rheo, &deliveries).await;
+        drained.extend(deliveries);
+    }
+}
+
+/// What a call answers within `polls` polls; after them it is dropped.
+pub(crate) async fn polled_at_most<T>(polls: usize, call: impl Future<Output = T>) -> Option<T> {
+    let mut call = pin!(call);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match call.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
 }

@@ -31,7 +31,14 @@ impl Memory {
                 settings: &group.settings,
             });
             drop(progress);
-            deliver(&granted, request, number, partition, &granting, &mut deliveries);
+            deliver(
+                &granted,
+                request,
+                number,
+                partition,
+                &granting,
+                &mut deliveries,
+            );
             if deliveries.len() >= request.limit {
                 break;
             }
@@ -80,9 +87,8 @@ mod tests {
 
     #[test]
     fn partitions_take_turns() {
-        let turn = |partitions: &Partitions, turn| -> Vec<u32> {
-            in_turn(partitions, 4, turn).collect()
-        };
+        let turn =
+            |partitions: &Partitions, turn| -> Vec<u32> { in_turn(partitions, 4, turn).collect() };
         assert_eq!(turn(&Partitions::All, 0), [0, 1, 2, 3]);
         assert_eq!(turn(&Partitions::All, 6), [2, 3, 0, 1]);
         let only = Partitions::Only(vec![1, 3]);

@@ -97,7 +97,10 @@ impl Vocabulary {
             _ => return None,
         };
         let term = |text| self.term(&field, text);
-        values.iter().map(|value| value.as_str().map(term)).collect()
+        values
+            .iter()
+            .map(|value| value.as_str().map(term))
+            .collect()
     }
 }
 
@@ -194,7 +197,18 @@ mod tests {
         assert!(of(Field::Type, Condition::In(vec!["a".into(), 7.into()])).is_none());
         assert!(of(Field::Type, Condition::Exists).is_none());
         assert!(of(Field::metadata(["other"]), Condition::Equals("a".into())).is_none());
-        assert!(of(Field::metadata(["schema", "x"]), Condition::Equals("a".into())).is_none());
-        assert_eq!(of(Field::Key, Condition::In(vec!["a".into(), "b".into()])).unwrap().len(), 2);
+        assert!(
+            of(
+                Field::metadata(["schema", "x"]),
+                Condition::Equals("a".into())
+            )
+            .is_none()
+        );
+        assert_eq!(
+            of(Field::Key, Condition::In(vec!["a".into(), "b".into()]))
+                .unwrap()
+                .len(),
+            2
+        );
     }
 }

@@ -101,7 +101,10 @@ impl Contents {
         limit: usize,
     ) -> Vec<(u64, EventBody)> {
         let found = |terms: &Vec<Term>| -> Vec<&[u64]> {
-            terms.iter().map(|&term| self.index.find(term, span.first, span.last)).collect()
+            terms
+                .iter()
+                .map(|&term| self.index.find(term, span.first, span.last))
+                .collect()
         };
         let size = |lists: &Vec<&[u64]>| -> usize { lists.iter().map(|list| list.len()).sum() };
         match wanted.iter().map(found).min_by_key(size) {
@@ -199,13 +202,28 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn body(event_type: &str, key: Option<&str>, metadata: &str) -> EventBody {
-        EventBody::from_store(&EventParts { event_type, key, metadata, ..PARTS }).unwrap()
+        EventBody::from_store(&EventParts {
+            event_type,
+            key,
+            metadata,
+            ..PARTS
+        })
+        .unwrap()
     }
 
     fn event(id: u128, idempotent: bool, payload: &str) -> RoutedEvent {
         let id = Uuid::from_u128(id);
-        let body = EventBody::from_store(&EventParts { id, payload, ..PARTS }).unwrap();
-        RoutedEvent { partition: 0, body, idempotent }
+        let body = EventBody::from_store(&EventParts {
+            id,
+            payload,
+            ..PARTS
+        })
+        .unwrap();
+        RoutedEvent {
+            partition: 0,
+            body,
+            idempotent,
+        }
     }
 
     #[test]
@@ -228,7 +246,11 @@ pub(crate) mod tests {
             let event_type = ["even", "odd"][number % 2];
             let body = body(event_type, Some(&(number / 10).to_string()), "{}");
             let terms = vocabulary.of_event(&body);
-            let event = RoutedEvent { partition: 0, body, idempotent: false };
+            let event = RoutedEvent {
+                partition: 0,
+                body,
+                idempotent: false,
+            };
             partition.write().append(&event, &terms);
         }
         let terms = |field, values: &[&str]| {
@@ -238,7 +260,10 @@ pub(crate) mod tests {
         };
         let even = terms(rheo_core::Field::Type, &["even", "even"]);
         let keys = terms(rheo_core::Field::Key, &["3", "1"]);
-        let span = Span { first: 15, last: 90 };
+        let span = Span {
+            first: 15,
+            last: 90,
+        };
         let contents = partition.read();
         let find = |wanted: &[Vec<Term>], order, limit| -> Vec<u64> {
             let found = contents.candidates(span, wanted, order, limit);

@@ -67,7 +67,11 @@ impl Memory {
         match lock::write(&self.streams).entry(stream.name.clone()) {
             Entry::Occupied(_) => {
                 let context = format!("stream {:?}", stream.name);
-                Err(Error::new(ErrorKind::AlreadyExists, "create_stream", context))
+                Err(Error::new(
+                    ErrorKind::AlreadyExists,
+                    "create_stream",
+                    context,
+                ))
             }
             Entry::Vacant(place) => {
                 place.insert(Arc::new(Stream::new(stream.partitions)));
@@ -134,7 +138,11 @@ impl Memory {
             Entry::Occupied(_) => {
                 let GroupRef { stream, name } = &request.group;
                 let context = format!("group {name:?} of stream {:?}", stream.name);
-                Err(Error::new(ErrorKind::AlreadyExists, "create_group", context))
+                Err(Error::new(
+                    ErrorKind::AlreadyExists,
+                    "create_group",
+                    context,
+                ))
             }
             Entry::Vacant(place) => {
                 place.insert(Arc::new(Group::new(request.settings, &request.start)));

@@ -68,3 +68,13 @@ pub async fn connect(url: &str) -> Result<Rheo> {
 pub async fn builder(url: &str) -> Result<Builder> {
     Ok(Rheo::builder(open(url).await?))
 }
+
+/// The code in the documents of the repository is compiled and run.
+#[cfg(all(doctest, feature = "memory"))]
+mod documents {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../docs/semantics.md")]
+    struct Semantics;
+}

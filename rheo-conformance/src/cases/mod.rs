@@ -5,4 +5,6 @@ pub(crate) mod refusals;
 use crate::Case;
 
 /// All tables, in the order of the contract.
-pub(crate) const ALL: &[&[Case]] = &[];
+pub(crate) const ALL: &[&[Case]] = &[
+    crate::model::CASES,
+];

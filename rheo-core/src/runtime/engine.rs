@@ -149,7 +149,7 @@ impl Engine {
             outcome,
             answer,
         };
-        let lost = self.ledger().settle(settling).err();
+        let lost = self.ledger().settle(settling);
         if let Some(answer) = lost.and_then(|settling| settling.answer) {
             let context = format!("event {}: the lease was lost before", lease.position());
             // Whoever stopped waiting does not want the answer.

@@ -54,7 +54,7 @@ impl Engine {
                 if ledger.stopping() {
                     return None;
                 }
-                if let Some(room) = ledger.room(self.settings.max_demand) {
+                if let Some(room) = ledger.room(self.settings.max_demand, self.time.elapsed()) {
                     return Some(room);
                 }
             }

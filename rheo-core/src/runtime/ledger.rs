@@ -81,12 +81,21 @@ impl Ledger {
         !self.feeding && self.slots.is_empty()
     }
 
-    /// How many events to claim now. Rather many at once than a few often,
-    /// unless there is nothing to hand on.
-    pub(super) fn room(&self, max_demand: usize) -> Option<usize> {
+    /// How many events to claim at `now`. Rather many at once than a few often,
+    /// unless there is nothing to hand on. None while a lease is over that may
+    /// yet be renewed: its event would be claimed away from ourselves.
+    pub(super) fn room(&self, max_demand: usize, now: Duration) -> Option<usize> {
         let free = max_demand.saturating_sub(self.slots.len());
         let worthwhile = free >= max_demand.div_ceil(2) || self.next_index().is_none();
-        (free > 0 && worthwhile).then_some(free)
+        let overdue = self.open().any(|slot| slot.valid_until <= now);
+        (free > 0 && worthwhile && !overdue).then_some(free)
+    }
+
+    /// The leases that no outcome has been found for yet.
+    fn open(&self) -> impl Iterator<Item = &Slot> {
+        self.slots
+            .values()
+            .filter(|slot| !matches!(slot.stage, Stage::Settling))
     }
 
     /// Takes in what a claim that was asked for at `asked` has yielded.
@@ -124,13 +133,13 @@ impl Ledger {
         self.buffer.iter().position(free)
     }
 
-    /// Ends what was handed on. Gives the answer back where there is nothing
-    /// to settle because the lease is lost.
-    pub(super) fn settle(&mut self, settling: Settling) -> Result<(), Settling> {
+    /// Ends what was handed on. Gives it back where there is nothing to settle
+    /// because the lease is lost.
+    pub(super) fn settle(&mut self, settling: Settling) -> Option<Settling> {
         let partition = settling.lease.position().partition;
         self.busy.remove(&partition);
         let Some(slot) = self.slots.get_mut(&settling.lease.lease_id()) else {
-            return Err(settling);
+            return Some(settling);
         };
         slot.stage = Stage::Settling;
         let comes_again = matches!(settling.outcome, Outcome::Retry { .. } | Outcome::Release);
@@ -138,7 +147,7 @@ impl Ledger {
         if comes_again {
             self.release_run(partition);
         }
-        Ok(())
+        None
     }
 
     /// Ends a lease for good.
@@ -182,13 +191,10 @@ impl Ledger {
         }
     }
 
-    /// When the first of the unsettled leases that are valid at `now` ends.
+    /// When the first of the open leases that are valid at `now` ends.
     pub(super) fn next_end(&self, now: Duration) -> Option<Duration> {
-        let open = self
-            .slots
-            .values()
-            .filter(|slot| !matches!(slot.stage, Stage::Settling));
-        open.map(|slot| slot.valid_until)
+        self.open()
+            .map(|slot| slot.valid_until)
             .filter(|end| *end > now)
             .min()
     }

@@ -65,6 +65,7 @@ impl Engine {
             None => self.vitals().answered(),
             Some(error) => self.failed(error),
         }
+        self.changed();
         failure.is_none()
     }
 

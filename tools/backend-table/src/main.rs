@@ -1,0 +1,142 @@
+//! Says which stores the conformance suite ran on, from its reports, and keeps
+//! the table of backends in the README true.
+//!
+//! `backend-table` prints, `backend-table --check` also fails where the
+//! README's table is not what the reports say, `backend-table --write` mends it.
+//! Stores to look at may follow; without, all are.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+
+use rheo::{BACKENDS, BackendInfo};
+use serde_json::Value;
+
+const BEGIN: &str = "<!-- backends:begin -->\n";
+const END: &str = "<!-- backends:end -->";
+
+fn main() -> ExitCode {
+    let (flags, stores): (Vec<_>, Vec<_>) = env::args().skip(1).partition(|word| word.starts_with("--"));
+    let asked = |backend: &&BackendInfo| {
+        stores.is_empty() || stores.iter().any(|store| store == backend.feature)
+    };
+    println!("\nconformance, store by store:");
+    for backend in BACKENDS.iter().filter(asked) {
+        println!("  {}", summary(backend));
+    }
+    match flags.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => ExitCode::SUCCESS,
+        ["--check"] => check(),
+        ["--write"] => write(),
+        _ => {
+            eprintln!("usage: backend-table [--check | --write] [STORE ...]");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
+}
+
+/// The report of a store's last whole run.
+fn report(store: &str) -> Option<Value> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let text = fs::read_to_string(target.join(format!("conformance/{store}.json"))).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn summary(backend: &BackendInfo) -> String {
+    let store = backend.feature;
+    match report(store) {
+        None => format!("{store}: did not run"),
+        Some(report) => match report["server"].as_str() {
+            None => format!("{store}: not configured"),
+            Some(server) => format!("{store}: ran on {server}: {}", totals(&report)),
+        },
+    }
+}
+
+fn totals(report: &Value) -> String {
+    let total = |verdict: &str| report["totals"][verdict].as_u64().unwrap_or(0);
+    let mut text = format!("{} passed", total("pass"));
+    for (verdict, words) in [("fail", "failed"), ("refused_as_declared", "refused as declared")] {
+        if total(verdict) > 0 {
+            text += &format!(", {} {words}", total(verdict));
+        }
+    }
+    text
+}
+
+/// What a backend does not promise, in words.
+fn promises(report: &Value) -> String {
+    let guarantees = report["capabilities"]["guarantees"].as_object();
+    let unclaimed = guarantees.into_iter().flatten().filter(|(_, claimed)| **claimed == false);
+    let unclaimed: Vec<_> = unclaimed.map(|(name, _)| format!("`{name}`")).collect();
+    match unclaimed.len() {
+        0 => "all".into(),
+        _ => format!("all but {}", unclaimed.join(", ")),
+    }
+}
+
+fn table() -> String {
+    let mut table = String::from(
+        "| feature | URL | promises | proved on | conformance cases |\n|---|---|---|---|---|\n",
+    );
+    for backend in BACKENDS {
+        let report = report(backend.feature).unwrap_or_default();
+        table += &format!(
+            "| `{}` | `{}` | {} | {} | {} |\n",
+            backend.feature,
+            backend.example,
+            promises(&report),
+            report["server"].as_str().unwrap_or("not run"),
+            totals(&report),
+        );
+    }
+    table
+}
+
+fn readme() -> PathBuf {
+    root().join("README.md")
+}
+
+/// The README with the table as the reports say it.
+fn updated() -> Option<(String, String)> {
+    let text = fs::read_to_string(readme()).ok()?;
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    let mended = format!("{before}{BEGIN}{}{END}{after}", table());
+    Some((text, mended))
+}
+
+fn check() -> ExitCode {
+    match updated() {
+        Some((text, mended)) if text == mended => ExitCode::SUCCESS,
+        Some(_) => {
+            eprintln!("the README's table of backends is not what the reports say: run");
+            eprintln!("  cargo run -p backend-table -- --write");
+            ExitCode::FAILURE
+        }
+        None => no_table(),
+    }
+}
+
+fn write() -> ExitCode {
+    match updated() {
+        Some((_, mended)) => match fs::write(readme(), mended) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("README.md cannot be written: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        None => no_table(),
+    }
+}
+
+fn no_table() -> ExitCode {
+    eprintln!("README.md has no table between {} and {END}", BEGIN.trim_end());
+    ExitCode::FAILURE
+}
