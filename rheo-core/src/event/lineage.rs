@@ -87,8 +87,13 @@ impl Lineage {
 
     /// Reads the parts that are there as strings.
     pub(crate) fn from_metadata(metadata: &Map<String, Value>) -> Self {
-        let [correlation_id, causation_id, producer, schema, schema_version] =
-            LINEAGE_KEYS.map(|key| metadata.get(key).and_then(Value::as_str).map(Into::into));
+        let [
+            correlation_id,
+            causation_id,
+            producer,
+            schema,
+            schema_version,
+        ] = LINEAGE_KEYS.map(|key| metadata.get(key).and_then(Value::as_str).map(Into::into));
         Self {
             correlation_id,
             causation_id,

@@ -166,7 +166,9 @@ impl PartialEq for EventBody {
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&*self.0, &*other.0);
         let same_text = || {
-            a.text == b.text && (a.type_end, a.key_end, a.metadata_end) == (b.type_end, b.key_end, b.metadata_end)
+            a.text == b.text
+                && (a.type_end, a.key_end, a.metadata_end)
+                    == (b.type_end, b.key_end, b.metadata_end)
         };
         a.id == b.id
             && a.timestamp == b.timestamp
@@ -376,7 +378,10 @@ mod tests {
 
     #[test]
     fn an_empty_key_is_a_key() {
-        let with = EventParts { key: Some(""), ..parts("{}", "1") };
+        let with = EventParts {
+            key: Some(""),
+            ..parts("{}", "1")
+        };
         let without = EventParts { key: None, ..with };
         let (with, without) = (EventBody::assemble(&with), EventBody::assemble(&without));
         assert_eq!((with.key(), without.key()), (Some(""), None));

@@ -158,7 +158,11 @@ impl NewEvent {
             return Err("an event's type has at least one character".into());
         }
         check_text("type", &self.event_type, MAX_TYPE_BYTES)?;
-        check_text("key", self.key.as_deref().unwrap_or_default(), MAX_KEY_BYTES)
+        check_text(
+            "key",
+            self.key.as_deref().unwrap_or_default(),
+            MAX_KEY_BYTES,
+        )
     }
 
     fn choose_partition(&self, partitions: u32) -> Result<u32, String> {
@@ -184,7 +188,10 @@ impl NewEvent {
 
 fn check_text(what: &str, text: &str, max_bytes: usize) -> Result<(), String> {
     if text.len() > max_bytes {
-        return Err(format!("the {what} has {} bytes, the limit is {max_bytes}", text.len()));
+        return Err(format!(
+            "the {what} has {} bytes, the limit is {max_bytes}",
+            text.len()
+        ));
     }
     if text.contains('\0') {
         return Err(format!("the {what} holds the character U+0000"));

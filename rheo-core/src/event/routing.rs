@@ -20,12 +20,28 @@ pub fn partition_for_key(key: &str, partitions: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Golden vectors: should one of these change, every stored log would be misrouted.
+    /// Golden vectors, from another implementation of xxh3: should one of these
+    /// change, every stored log would be misrouted.
     #[test]
     fn the_routing_never_changes() {
-        assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);
-        let routed = |key| [2, 4, 7, 1024].map(|partitions| partition_for_key(key, partitions));
-        assert_eq!(routed(""), [0, 2, 0, 194]);
-        assert_eq!(partition_for_key("anything", 1), 0);
+        let long = "a".repeat(300);
+        let vectors = [
+            ("", 0x2d06_8005_38d3_94c2, [0, 2, 4, 194]),
+            ("AAPL", 0xdfb0_aa5c_25cc_e8c5, [1, 1, 0, 197]),
+            ("AMZN", 0xfa6b_23e7_ee7b_d426, [0, 2, 6, 38]),
+            ("customer-7", 0xfbea_082c_2997_ee28, [0, 0, 0, 552]),
+            ("é", 0xf794_0a00_6cf1_0cb3, [1, 3, 6, 179]),
+            (&long, 0xc1d1_7581_d8eb_7e21, [1, 1, 0, 545]),
+        ];
+        for (key, hash, routed) in vectors {
+            assert_eq!(xxh3_64(key.as_bytes()), hash, "{key}");
+            let partitions = [2, 4, 7, 1024];
+            assert_eq!(
+                partitions.map(|count| partition_for_key(key, count)),
+                routed,
+                "{key}"
+            );
+            assert_eq!(partition_for_key(key, 1), 0);
+        }
     }
 }

@@ -7,9 +7,7 @@ use uuid::Uuid;
 
 use super::{Inner, Rheo};
 use crate::backend::Backend;
-use crate::{
-    Clock, ConsumerId, DEFAULT_MAX_ATTEMPTS, Error, ErrorKind, Guarantee, Result,
-};
+use crate::{Clock, ConsumerId, DEFAULT_MAX_ATTEMPTS, Error, ErrorKind, Guarantee, Result};
 
 /// How long a lease lasts, unless set.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -156,8 +154,14 @@ impl Builder {
         check("the timeout", !self.timeout.is_zero(), "longer than zero")?;
         check("max_attempts", self.max_attempts > 0, "at least 1")?;
         check("max_demand", self.max_demand > 0, "at least 1")?;
-        check("event_bytes", self.event_bytes <= limit, format!("at most {limit} on this store"))?;
-        let consumer = self.consumer.unwrap_or_else(|| format!("rheo-{}", Uuid::new_v4().simple()));
+        check(
+            "event_bytes",
+            self.event_bytes <= limit,
+            format!("at most {limit} on this store"),
+        )?;
+        let consumer = self
+            .consumer
+            .unwrap_or_else(|| format!("rheo-{}", Uuid::new_v4().simple()));
         let settings = Settings {
             lease: self.lease,
             timeout: self.timeout,
@@ -179,7 +183,8 @@ impl Builder {
                 running: Mutex::default(),
             }),
         };
-        rheo.write_call("prepare", || rheo.backend().prepare()).await?;
+        rheo.write_call("prepare", || rheo.backend().prepare())
+            .await?;
         Ok(rheo)
     }
 }

@@ -75,8 +75,8 @@ impl Rheo {
                 Err(_) => return Err(self.silence(operation, effect_of_silence)),
             };
             let pause = pause_before_retry(&error, tries);
-            let harmless = effect_of_silence == Effect::NotApplied
-                || error.effect() == Effect::NotApplied;
+            let harmless =
+                effect_of_silence == Effect::NotApplied || error.effect() == Effect::NotApplied;
             if !harmless
                 || error.retry() == Retry::Never
                 || tries == MAX_TRIES

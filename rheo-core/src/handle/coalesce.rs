@@ -123,7 +123,11 @@ where
         let items = together
             .iter_mut()
             .flat_map(|waiting| {
-                if alone { mem::take(&mut waiting.items) } else { waiting.items.clone() }
+                if alone {
+                    mem::take(&mut waiting.items)
+                } else {
+                    waiting.items.clone()
+                }
             })
             .collect::<Vec<_>>();
         if items.is_empty() {
@@ -158,12 +162,19 @@ where
 fn is_one_callers_fault(error: &Error) -> bool {
     error.effect() == Effect::NotApplied
         && error.retry() == Retry::Never
-        && !matches!(error.kind(), ErrorKind::StreamNotFound | ErrorKind::GroupNotFound)
+        && !matches!(
+            error.kind(),
+            ErrorKind::StreamNotFound | ErrorKind::GroupNotFound
+        )
 }
 
 pub(super) fn abandoned() -> Error {
-    Error::new(ErrorKind::Unavailable, "coalesce", "the runtime shut down before the write was done")
-        .with_effect(Effect::Unknown)
+    Error::new(
+        ErrorKind::Unavailable,
+        "coalesce",
+        "the runtime shut down before the write was done",
+    )
+    .with_effect(Effect::Unknown)
 }
 
 /// The right to write; given on to those who gathered when dropped, be it
@@ -212,25 +223,30 @@ mod tests {
     fn gated() -> (Arc<Lane<u32, u32>>, Arc<Semaphore>, Sizes) {
         let (gate, sizes) = (Arc::new(Semaphore::new(0)), Sizes::default());
         let (at_gate, seen) = (Arc::clone(&gate), Arc::clone(&sizes));
-        let lane = Lane::new(|_| 1, move |items: Vec<u32>| {
-            let (gate, seen) = (Arc::clone(&at_gate), Arc::clone(&seen));
-            async move {
-                gate.acquire().await.unwrap().forget();
-                seen.lock().unwrap().push(items.len());
-                if items.contains(&13) {
-                    return Err(Error::invalid("write", "13"));
+        let lane = Lane::new(
+            |_| 1,
+            move |items: Vec<u32>| {
+                let (gate, seen) = (Arc::clone(&at_gate), Arc::clone(&seen));
+                async move {
+                    gate.acquire().await.unwrap().forget();
+                    seen.lock().unwrap().push(items.len());
+                    if items.contains(&13) {
+                        return Err(Error::invalid("write", "13"));
+                    }
+                    Ok(items)
                 }
-                Ok(items)
-            }
-            .boxed()
-        });
+                .boxed()
+            },
+        );
         (Arc::new(lane), gate, sizes)
     }
 
     #[tokio::test]
     async fn what_comes_while_one_is_under_way_goes_together() {
         let (lane, gate, sizes) = gated();
-        let calls: Vec<_> = (0..5).map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n, n]))).collect();
+        let calls: Vec<_> = (0..5)
+            .map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n, n])))
+            .collect();
         tokio::task::yield_now().await;
         gate.add_permits(2);
         for (n, call) in (0..).zip(calls) {
@@ -243,7 +259,9 @@ mod tests {
     #[tokio::test]
     async fn one_callers_fault_does_not_spoil_the_others() {
         let (lane, gate, _) = gated();
-        let calls: Vec<_> = [1, 13, 3].map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n]))).into();
+        let calls: Vec<_> = [1, 13, 3]
+            .map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n])))
+            .into();
         let fourth = tokio::spawn(Arc::clone(&lane).submit(vec![4]));
         tokio::task::yield_now().await;
         gate.add_permits(10);

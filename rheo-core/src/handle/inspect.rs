@@ -47,7 +47,9 @@ impl Rheo {
         loop {
             let group = known.group(operation, group)?;
             let now = self.clock().judge();
-            let result = self.read_call(operation, || self.backend().group_info(&group, now)).await;
+            let result = self
+                .read_call(operation, || self.backend().group_info(&group, now))
+                .await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -72,8 +74,14 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let request = DeadLetters { group, after, limit };
-            let result = self.read_call(OPERATION, || self.backend().dead_letters(&request)).await;
+            let request = DeadLetters {
+                group,
+                after,
+                limit,
+            };
+            let result = self
+                .read_call(OPERATION, || self.backend().dead_letters(&request))
+                .await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }

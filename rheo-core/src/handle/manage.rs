@@ -3,7 +3,7 @@
 use super::{MAX_PARTITIONS, Rheo};
 use crate::backend::{CreateGroup, Reset, Seek, StreamRef};
 use crate::{
-    Error, ErrorKind, Guarantee, GroupName, GroupOptions, GroupSettings, Result, Start, StreamName,
+    Error, ErrorKind, GroupName, GroupOptions, GroupSettings, Guarantee, Result, Start, StreamName,
 };
 
 /// Whether an operation that destroys something is meant.
@@ -25,7 +25,8 @@ impl Rheo {
     pub async fn create_stream(&self, stream: &str, partitions: u32) -> Result<()> {
         const OPERATION: &str = "create_stream";
         if partitions == 0 || partitions > MAX_PARTITIONS {
-            let context = format!("a stream has 1 to {MAX_PARTITIONS} partitions, not {partitions}");
+            let context =
+                format!("a stream has 1 to {MAX_PARTITIONS} partitions, not {partitions}");
             return Err(Error::invalid(OPERATION, context));
         }
         if partitions > 1 {
@@ -33,7 +34,8 @@ impl Rheo {
         }
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
         let stream = StreamRef { name, partitions };
-        self.write_call(OPERATION, || self.backend().create_stream(&stream)).await?;
+        self.write_call(OPERATION, || self.backend().create_stream(&stream))
+            .await?;
         self.remember(&stream);
         Ok(())
     }
@@ -47,7 +49,9 @@ impl Rheo {
         const OPERATION: &str = "delete_stream";
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
         confirmed(OPERATION, confirm)?;
-        let result = self.write_call(OPERATION, || self.backend().delete_stream(&name)).await;
+        let result = self
+            .write_call(OPERATION, || self.backend().delete_stream(&name))
+            .await;
         self.forget(&name);
         result
     }
@@ -59,7 +63,8 @@ impl Rheo {
     pub async fn partitions(&self, stream: &str) -> Result<u32> {
         const OPERATION: &str = "partitions";
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
-        self.read_call(OPERATION, || self.backend().partitions(&name)).await
+        self.read_call(OPERATION, || self.backend().partitions(&name))
+            .await
     }
 
     /// All streams, by name.
@@ -67,7 +72,8 @@ impl Rheo {
     /// # Errors
     /// See [`Rheo`].
     pub async fn list_streams(&self) -> Result<Vec<StreamRef>> {
-        self.read_call("list_streams", || self.backend().list_streams()).await
+        self.read_call("list_streams", || self.backend().list_streams())
+            .await
     }
 
     /// Creates a group on a stream.
@@ -98,8 +104,13 @@ impl Rheo {
             let group = known.group(OPERATION, group)?;
             let result = match self.resolve(OPERATION, &known.stream, &options.start).await {
                 Ok(start) => {
-                    let request = CreateGroup { group, settings, start };
-                    self.write_call(OPERATION, || self.backend().create_group(&request)).await
+                    let request = CreateGroup {
+                        group,
+                        settings,
+                        start,
+                    };
+                    self.write_call(OPERATION, || self.backend().create_group(&request))
+                        .await
                 }
                 Err(error) => Err(error),
             };
@@ -119,7 +130,9 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let result = self.write_call(OPERATION, || self.backend().delete_group(&group)).await;
+            let result = self
+                .write_call(OPERATION, || self.backend().delete_group(&group))
+                .await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -135,7 +148,9 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let stream = &known.stream;
-            let result = self.read_call(OPERATION, || self.backend().list_groups(stream)).await;
+            let result = self
+                .read_call(OPERATION, || self.backend().list_groups(stream))
+                .await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -164,7 +179,8 @@ impl Rheo {
             let result = match self.resolve(OPERATION, &known.stream, &start).await {
                 Ok(start) => {
                     let request = Reset { group, start };
-                    self.write_call(OPERATION, || self.backend().reset(&request)).await
+                    self.write_call(OPERATION, || self.backend().reset(&request))
+                        .await
                 }
                 Err(error) => Err(error),
             };
@@ -189,7 +205,8 @@ impl Rheo {
             Start::AfterSequences(sequences) if sequences.len() == count => Ok(sequences.clone()),
             Start::AfterSequences(sequences) => {
                 let given = sequences.len();
-                let context = format!("give one sequence for each of {count} partitions, not {given}");
+                let context =
+                    format!("give one sequence for each of {count} partitions, not {given}");
                 Err(Error::invalid(operation, context))
             }
             Start::End => seek(Seek::End).await,

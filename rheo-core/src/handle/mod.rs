@@ -74,7 +74,6 @@ pub(crate) struct Inner {
 
 impl Rheo {
     /// Begins an instance over a backend.
-    #[must_use]
     pub fn builder(backend: Arc<dyn Backend>) -> Builder {
         Builder::new(backend)
     }

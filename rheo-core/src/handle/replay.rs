@@ -76,7 +76,10 @@ impl Rheo {
         let count = known.stream.partitions;
         let chosen = chosen_partitions("replay", options.partitions.as_deref(), count)?;
         // The group is looked up first, so that nothing is searched for a group that is missing.
-        self.read_call("replay", || self.backend().group_info(&group, self.clock().judge())).await?;
+        self.read_call("replay", || {
+            self.backend().group_info(&group, self.clock().judge())
+        })
+        .await?;
         match selection {
             Replay::AfterSequence(after) => {
                 let starts = vec![*after; count as usize];
@@ -84,8 +87,9 @@ impl Rheo {
             }
             Replay::From(instant) => {
                 let seek = Seek::At(*instant);
-                let starts =
-                    self.read_call("replay", || self.backend().seek(&group.stream, seek)).await?;
+                let starts = self
+                    .read_call("replay", || self.backend().seek(&group.stream, seek))
+                    .await?;
                 self.reopen(&group, ranges_after(&chosen, &starts)).await
             }
             Replay::Matching(query) => self.replay_matching(&group, query, &chosen).await,
@@ -108,11 +112,15 @@ impl Rheo {
     ) -> Result<()> {
         let stream = &group.stream;
         let query = query.clone().ascending().limit(MAX_BATCH);
-        query.validate(stream.partitions).map_err(|error| error.in_operation("replay"))?;
+        query
+            .validate(stream.partitions)
+            .map_err(|error| error.in_operation("replay"))?;
         let ends = self.ends("replay", stream).await?;
         let mut positions = vec![0; ends.len()];
         loop {
-            let events = self.walk("replay", stream, &query, &mut positions, &ends).await?;
+            let events = self
+                .walk("replay", stream, &query, &mut positions, &ends)
+                .await?;
             let matching = events.iter().map(Event::position);
             let matching = matching.filter(|position| is_chosen(chosen, position.partition));
             self.reopen(group, ranges_of(matching.collect())).await?;
@@ -128,8 +136,14 @@ impl Rheo {
         let mut after = None;
         loop {
             let limit = MAX_BATCH;
-            let request = DeadLetters { group: group.clone(), after, limit };
-            let page = self.read_call("replay", || self.backend().dead_letters(&request)).await;
+            let request = DeadLetters {
+                group: group.clone(),
+                after,
+                limit,
+            };
+            let page = self
+                .read_call("replay", || self.backend().dead_letters(&request))
+                .await;
             let page = match page {
                 // Somebody else took that letter off the list: begin again.
                 Err(error) if error.kind() == ErrorKind::CursorNotFound => {
@@ -176,7 +190,8 @@ impl Rheo {
             group: group.clone(),
             ranges,
         };
-        self.write_call("replay", || self.backend().replay(&request)).await
+        self.write_call("replay", || self.backend().replay(&request))
+            .await
     }
 }
 
@@ -207,7 +222,11 @@ fn ranges_of(mut positions: Vec<Position>) -> Vec<Range> {
     positions.sort_unstable_by_key(|position| (position.partition, position.sequence));
     positions.dedup();
     let mut ranges: Vec<Range> = Vec::new();
-    for Position { partition, sequence } in positions {
+    for Position {
+        partition,
+        sequence,
+    } in positions
+    {
         match ranges.last_mut() {
             Some(range) if range.partition == partition && range.last + 1 == sequence => {
                 range.last = sequence;
@@ -230,8 +249,10 @@ mod tests {
     fn positions_become_disjoint_ascending_ranges() {
         let at = Position::new;
         let ranges = ranges_of(vec![at(1, 3), at(0, 2), at(1, 2), at(0, 5), at(0, 2)]);
-        let plain: Vec<_> =
-            ranges.iter().map(|range| (range.partition, range.first, range.last)).collect();
+        let plain: Vec<_> = ranges
+            .iter()
+            .map(|range| (range.partition, range.first, range.last))
+            .collect();
         assert_eq!(plain, [(0, 2, 2), (0, 5, 5), (1, 2, 3)]);
     }
 

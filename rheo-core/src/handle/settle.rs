@@ -93,7 +93,8 @@ impl Rheo {
     /// # Cancellation
     /// As for [`ack`](Self::ack).
     pub async fn reject(&self, lease: impl AsRef<Lease>, reason: impl Into<String>) -> Result<()> {
-        self.settle_one("reject", lease.as_ref(), Outcome::reject(reason)).await
+        self.settle_one("reject", lease.as_ref(), Outcome::reject(reason))
+            .await
     }
 
     /// Hands the claim back unused: the event is claimable at once, and the
@@ -105,7 +106,8 @@ impl Rheo {
     /// # Cancellation
     /// As for [`ack`](Self::ack).
     pub async fn release(&self, lease: impl AsRef<Lease>) -> Result<()> {
-        self.settle_one("release", lease.as_ref(), Outcome::Release).await
+        self.settle_one("release", lease.as_ref(), Outcome::Release)
+            .await
     }
 
     /// Settles many leases, each with its outcome, and answers for each by
@@ -157,11 +159,18 @@ impl Rheo {
     pub async fn renew(&self, lease: impl AsRef<Lease>, lasting: Duration) -> Result<Lease> {
         let lease = lease.as_ref();
         let answers = self.renew_all(std::slice::from_ref(lease), lasting).await;
-        answers.into_iter().next().unwrap_or_else(|| Err(unanswered("renew")))
+        answers
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| Err(unanswered("renew")))
     }
 
     /// Renews leases of one group, and answers for each by itself.
-    pub(crate) async fn renew_all(&self, leases: &[Lease], lasting: Duration) -> Vec<Result<Lease>> {
+    pub(crate) async fn renew_all(
+        &self,
+        leases: &[Lease],
+        lasting: Duration,
+    ) -> Vec<Result<Lease>> {
         let Some(first) = leases.first() else {
             return Vec::new();
         };
@@ -192,7 +201,9 @@ impl Rheo {
                 now: self.clock().judge(),
             };
             // Renewing again only renews again: silence is no reason not to.
-            let result = self.read_call("renew", || self.backend().renew(&request)).await;
+            let result = self
+                .read_call("renew", || self.backend().renew(&request))
+                .await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -207,7 +218,10 @@ impl Rheo {
     ) -> Result<()> {
         let settlement = settlement(lease, outcome);
         let answers = self.settle_group(operation, lease, vec![settlement]).await;
-        answers.into_iter().next().unwrap_or_else(|| Err(unanswered(operation)))
+        answers
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| Err(unanswered(operation)))
     }
 
     /// Settles leases that are all of the group of `first`.
@@ -244,7 +258,11 @@ impl Rheo {
             let group = known.group(operation, first.group().as_str())?;
             let settlements = settlements.to_vec();
             let result = if self.inner.capabilities.mechanisms.coalesced_writes {
-                self.inner.settles.get(self, &group).submit(settlements).await
+                self.inner
+                    .settles
+                    .get(self, &group)
+                    .submit(settlements)
+                    .await
             } else {
                 self.settle_now(&group, settlements).await
             };
@@ -264,14 +282,22 @@ impl Rheo {
             settlements,
             now: self.clock().judge(),
         };
-        let answers = self.write_call("settle", || self.backend().settle(&request)).await?;
+        let answers = self
+            .write_call("settle", || self.backend().settle(&request))
+            .await?;
         count(&request.settlements, &answers);
         Ok(answers)
     }
 }
 
 fn count(settlements: &[Settlement], answers: &[Answer]) {
-    let mut counts = [("ack", 0), ("retry", 0), ("reject", 0), ("release", 0), ("refused", 0)];
+    let mut counts = [
+        ("ack", 0),
+        ("retry", 0),
+        ("reject", 0),
+        ("release", 0),
+        ("refused", 0),
+    ];
     for (settlement, answer) in settlements.iter().zip(answers) {
         let name = match answer {
             Ok(()) => settlement.outcome.as_str(),
@@ -330,5 +356,9 @@ fn refusal_error(
 }
 
 fn unanswered(operation: &'static str) -> Error {
-    Error::new(ErrorKind::Corrupt, operation, "the backend gave no answer for the lease")
+    Error::new(
+        ErrorKind::Corrupt,
+        operation,
+        "the backend gave no answer for the lease",
+    )
 }
