@@ -25,9 +25,12 @@
 
 mod case;
 mod cases;
+mod handling;
 mod harness;
 mod laws;
 mod model;
+mod operations;
+mod outage;
 mod report;
 mod run;
 pub mod saboteurs;

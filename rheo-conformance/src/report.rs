@@ -103,12 +103,17 @@ impl Report {
     /// # Errors
     /// Where the file cannot be written.
     pub fn save(&self) -> io::Result<PathBuf> {
-        let directory = target_directory()?.join("conformance");
-        fs::create_dir_all(&directory)?;
-        let path = directory.join(format!("{}.json", self.store));
-        fs::write(&path, serde_json::to_vec_pretty(self)?)?;
-        Ok(path)
+        save_as(&self.store, self)
     }
+}
+
+/// Writes JSON to `conformance/<name>.json` in the target directory.
+pub(crate) fn save_as(name: &str, content: &impl Serialize) -> io::Result<PathBuf> {
+    let directory = target_directory()?.join("conformance");
+    fs::create_dir_all(&directory)?;
+    let path = directory.join(format!("{name}.json"));
+    fs::write(&path, serde_json::to_vec_pretty(content)?)?;
+    Ok(path)
 }
 
 /// The directory that Cargo built this test into: `target`, above `<profile>/deps`.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{any::Any, env, process};
 
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use libtest_mimic::{Arguments, Failed};
 use rheo_core::backend::Backend;
 use rheo_core::{Capabilities, Guarantee};
@@ -18,6 +18,9 @@ use crate::{Case, CaseReport, Harness, InProcess, NotConfigured, Report, Trial, 
 
 /// How long a case may take before it counts as stuck.
 const CASE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How many cases [`report_on`] runs at a time.
+const CASES_AT_A_TIME: usize = 8;
 
 /// Runs the suite on a backend that lives in this process, as a test binary.
 pub fn run_in_process<B: Backend>(
@@ -68,12 +71,18 @@ pub fn run<H: Harness>(
     conclusion.exit_code()
 }
 
-/// Runs the whole suite on a store, one case after the other, for its report.
-pub async fn report_on(harness: Arc<dyn Harness>) -> Report {
-    let suite = Suite::begin(harness).await;
-    for case in registry() {
-        suite.run_case(case).await;
-    }
+/// Runs the whole suite on a store for its report, some cases at a time, with
+/// random choices drawn from `seed`. It needs a multi-thread tokio runtime.
+pub async fn report_on(harness: Arc<dyn Harness>, seed: u64) -> Report {
+    let mut suite = Suite::begin(harness).await;
+    suite.seed = seed;
+    let suite = Arc::new(suite);
+    let started = registry().into_iter().map(|case| {
+        let suite = Arc::clone(&suite);
+        async move { tokio::spawn(async move { suite.run_case(case).await }).await }
+    });
+    let ended = futures::stream::iter(started).buffer_unordered(CASES_AT_A_TIME);
+    ended.for_each(|case| async { drop(case.expect("a case ends")) }).await;
     suite.report()
 }
 

@@ -174,12 +174,24 @@ fn one_expired_lease(criterion: &mut Criterion) {
     }
 }
 
+fn nothing(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let mut group = criterion.benchmark_group("fetch nothing");
+    for partitions in [1, 1024] {
+        let rheo = runtime.block_on(instance(None));
+        runtime.block_on(filled(&rheo, partitions, 0, Start::Beginning));
+        let once = || runtime.block_on(fetch(&rheo, 100, Duration::from_secs(30)));
+        let id = BenchmarkId::new("partitions", partitions);
+        group.bench_function(id, |bencher| bencher.iter(once));
+    }
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_secs(1))
         .measurement_time(Duration::from_secs(2));
-    targets = append, consume, history, one_expired_lease
+    targets = append, consume, history, one_expired_lease, nothing
 }
 criterion_main!(benches);

@@ -1,6 +1,8 @@
 //! [`Group`]: what one group has done with its stream.
 
-use rheo_core::backend::{Claim, CreateGroup, DeadLetters, LeaseRefusal, Now, Renew, Settle};
+use rheo_core::backend::{
+    Claim, CreateGroup, DeadLetters, LeaseRefusal, Now, Renew, Settle, Settlement,
+};
 use rheo_core::progress::{ClaimTurn, Dead, Progress};
 use rheo_core::{
     DeadLetter, Delivery, Error, ErrorKind, Granting, GroupInfo, GroupName, GroupSettings,
@@ -53,7 +55,7 @@ impl Group {
     /// Ends each lease by itself: a refused one changes nothing.
     pub(crate) fn settle(&mut self, request: &Settle) -> Vec<Result<(), LeaseRefusal>> {
         let now = request.now.or_system();
-        let settle = |settlement: &rheo_core::backend::Settlement| {
+        let settle = |settlement: &Settlement| {
             in_this_partition(&settlement.token)?;
             self.progress
                 .settle(&[settlement], now, &self.settings)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rheo_core::backend::{Append, Read, RoutedEvent, Search, Seek};
+use rheo_core::backend::{Append, Range, Read, RoutedEvent, Search, Seek};
 use rheo_core::{Event, Filter, Order, Position, StreamName};
 use uuid::Uuid;
 
@@ -73,7 +73,7 @@ impl Log {
     /// filter means; a store with indexes may narrow what it is asked about,
     /// never decide otherwise.
     pub(crate) fn search(&self, request: &Search) -> Vec<Event> {
-        let in_range = |range: &rheo_core::backend::Range| self.range(range.first, range.last);
+        let in_range = |range: &Range| self.range(range.first, range.last);
         let candidates = request.ranges.iter().flat_map(in_range);
         let matching = candidates.filter(|event| Filter::matches_all(&request.filters, event));
         let mut found: Vec<&Event> = matching.collect();

@@ -1,10 +1,44 @@
 //! The cases, one file for each part of the contract.
 
+pub(crate) mod claiming;
+pub(crate) mod consuming;
+pub(crate) mod draining;
+pub(crate) mod dropping;
+pub(crate) mod failing;
+pub(crate) mod fencing;
+pub(crate) mod frontier;
+pub(crate) mod ordering;
+pub(crate) mod outages;
+pub(crate) mod poison;
+pub(crate) mod races;
 pub(crate) mod refusals;
+pub(crate) mod replaying;
+pub(crate) mod resetting;
+pub(crate) mod settling;
+pub(crate) mod store_clock;
+pub(crate) mod subscribing;
+pub(crate) mod waking;
 
 use crate::Case;
 
 /// All tables, in the order of the contract.
 pub(crate) const ALL: &[&[Case]] = &[
+    claiming::CASES,
+    poison::CASES,
+    ordering::CASES,
+    settling::CASES,
+    fencing::CASES,
+    frontier::CASES,
+    replaying::CASES,
+    resetting::CASES,
+    races::CASES,
+    dropping::CASES,
+    store_clock::CASES,
+    waking::CASES,
+    failing::CASES,
+    outages::CASES,
+    consuming::CASES,
+    draining::CASES,
+    subscribing::CASES,
     crate::model::CASES,
 ];
