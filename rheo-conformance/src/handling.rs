@@ -51,6 +51,13 @@ impl Gated {
         self.0.begun.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The same, by sequence and attempt.
+    pub(crate) fn begun_sorted(&self) -> Vec<(u64, u32)> {
+        let mut begun = self.begun();
+        begun.sort_unstable();
+        begun
+    }
+
     pub(crate) fn running(&self) -> usize {
         self.0.running.load(Ordering::SeqCst)
     }

@@ -4,6 +4,7 @@ pub(crate) mod claiming;
 pub(crate) mod consuming;
 pub(crate) mod draining;
 pub(crate) mod dropping;
+pub(crate) mod expiring;
 pub(crate) mod failing;
 pub(crate) mod fencing;
 pub(crate) mod frontier;
@@ -24,6 +25,7 @@ use crate::Case;
 /// All tables, in the order of the contract.
 pub(crate) const ALL: &[&[Case]] = &[
     claiming::CASES,
+    expiring::CASES,
     poison::CASES,
     ordering::CASES,
     settling::CASES,

@@ -18,6 +18,8 @@ case_table! {
     "order.a_delayed_retry_holds_up_what_follows" [C7 L4] needs [OrderedDelivery]
         => a_delayed_retry_holds_up_what_follows;
     "order.a_retry_comes_again_first" [C7] needs [OrderedDelivery] => a_retry_comes_again_first;
+    "order.a_retry_waits_for_the_rest_of_its_run" [C7] needs [OrderedDelivery]
+        => a_retry_waits_for_the_rest_of_its_run;
     "order.a_run_stops_before_an_event_that_waits" [C7] needs [OrderedDelivery]
         => a_run_stops_before_an_event_that_waits;
     "order.a_dead_letter_lets_the_next_pass" [C7 L4] needs [OrderedDelivery]
@@ -90,6 +92,17 @@ async fn a_retry_comes_again_first(trial: Trial) {
         (sequences(&run), attempts(&run)),
         (vec![1, 2, 3], vec![2, 1, 1])
     );
+}
+
+/// While a later event of the run is still leased, a retried one is not handed out beside it.
+async fn a_retry_waits_for_the_rest_of_its_run(trial: Trial) {
+    let rheo = ordered(&trial, 3).await;
+    let run = fetch(&rheo, 2).await;
+    rheo.retry(&run[0], "again", Duration::ZERO).await.unwrap();
+    assert_eq!(fetch(&trial.rheo().await, 9).await, []);
+    rheo.release(&run[1]).await.unwrap();
+    let again = fetch(&trial.rheo().await, 9).await;
+    assert_eq!((sequences(&again), attempts(&again)), (vec![1, 2, 3], vec![2, 1, 1]));
 }
 
 /// A run ends before the first event that is not due, though later ones are.

@@ -1,6 +1,7 @@
 //! [`NewEvent`]: an event on its way to the log.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,28 +31,33 @@ pub const MAX_KEY_BYTES: usize = 512;
 ///     .key("AAPL")
 ///     .metadata("desk", "equities");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NewEvent {
     id: Option<Uuid>,
     event_type: String,
     key: Option<String>,
     partition: Option<u32>,
     metadata: Map<String, Value>,
-    payload: Encoded,
+    /// Its text, or why it cannot be stored.
+    payload: Result<String, String>,
     /// The first metadata value that could not be encoded, and why.
     problem: Option<String>,
 }
 
-/// Payload text, which is not shown.
-#[derive(Clone)]
-struct Encoded(Result<String, String>);
-
-impl std::fmt::Debug for Encoded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.0 {
-            Ok(text) => write!(f, "{} bytes", text.len()),
-            Err(problem) => f.write_str(problem),
-        }
+/// Shows sizes instead of metadata and payload, which may be confidential.
+impl fmt::Debug for NewEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewEvent")
+            .field("id", &self.id)
+            .field("event_type", &self.event_type)
+            .field("key", &self.key)
+            .field("partition", &self.partition)
+            .field("metadata_fields", &self.metadata.len())
+            .field(
+                "payload_bytes",
+                &self.payload.as_ref().map_or(0, String::len),
+            )
+            .finish_non_exhaustive()
     }
 }
 
@@ -64,7 +70,7 @@ impl NewEvent {
             key: None,
             partition: None,
             metadata: Map::new(),
-            payload: Encoded(json::encode(&payload)),
+            payload: json::encode(&payload),
             problem: None,
         }
     }
@@ -129,7 +135,7 @@ impl NewEvent {
         self.check().map_err(invalid)?;
         let partition = self.choose_partition(partitions).map_err(invalid)?;
         let metadata = self.encode_metadata().map_err(invalid)?;
-        let payload = match &self.payload.0 {
+        let payload = match &self.payload {
             Ok(payload) => payload,
             Err(why) => return Err(invalid(format!("the payload cannot be stored: {why}"))),
         };

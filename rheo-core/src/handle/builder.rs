@@ -183,7 +183,7 @@ impl Builder {
                 running: Mutex::default(),
             }),
         };
-        rheo.write_call("prepare", || rheo.backend().prepare())
+        rheo.repeatable_call("prepare", || rheo.backend().prepare())
             .await?;
         Ok(rheo)
     }

@@ -15,34 +15,63 @@ const MAX_TRIES: u32 = 4;
 /// The longest pause before the second try; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
+/// What a call does to the store, which decides whether it may be made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nature {
+    /// Nothing: it may be made again whatever became of it.
+    Read,
+    /// A change: it may be made again only where it surely did nothing.
+    Write,
+    /// A change that is the same however often it is made.
+    RepeatableWrite,
+}
+
+impl Nature {
+    fn effect_of_silence(self) -> Effect {
+        match self {
+            Self::Read => Effect::NotApplied,
+            Self::Write | Self::RepeatableWrite => Effect::Unknown,
+        }
+    }
+}
+
 impl Rheo {
-    /// A call that changes nothing, and so may be tried again whatever became of it.
+    /// A call that changes nothing.
     pub(super) async fn read_call<T, F: Future<Output = Result<T>>>(
         &self,
         operation: &'static str,
         attempt: impl FnMut() -> F,
     ) -> Result<T> {
-        self.call(operation, Effect::NotApplied, attempt).await
+        self.call(operation, Nature::Read, attempt).await
     }
 
-    /// A call that changes the store, tried again only where it surely did not.
+    /// A call that changes the store.
     pub(super) async fn write_call<T, F: Future<Output = Result<T>>>(
         &self,
         operation: &'static str,
         attempt: impl FnMut() -> F,
     ) -> Result<T> {
-        self.call(operation, Effect::Unknown, attempt).await
+        self.call(operation, Nature::Write, attempt).await
+    }
+
+    /// A call that changes the store in the same way however often it is made.
+    pub(super) async fn repeatable_call<T, F: Future<Output = Result<T>>>(
+        &self,
+        operation: &'static str,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T> {
+        self.call(operation, Nature::RepeatableWrite, attempt).await
     }
 
     async fn call<T, F: Future<Output = Result<T>>>(
         &self,
         operation: &'static str,
-        effect_of_silence: Effect,
+        nature: Nature,
         attempt: impl FnMut() -> F,
     ) -> Result<T> {
         let begun = Instant::now();
         let result = self
-            .try_until_deadline(begun, operation, effect_of_silence, attempt)
+            .try_until_deadline(begun, operation, nature, attempt)
             .instrument(tracing::debug_span!("rheo", operation))
             .await
             .map_err(|error| error.in_operation(operation));
@@ -63,7 +92,7 @@ impl Rheo {
         &self,
         begun: Instant,
         operation: &'static str,
-        effect_of_silence: Effect,
+        nature: Nature,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T> {
         let deadline = begun + self.inner.settings.timeout;
@@ -72,11 +101,10 @@ impl Rheo {
             let error = match tokio::time::timeout_at(deadline, attempt()).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(error)) => error,
-                Err(_) => return Err(self.silence(operation, effect_of_silence)),
+                Err(_) => return Err(self.silence(operation, nature.effect_of_silence())),
             };
             let pause = pause_before_retry(&error, tries);
-            let harmless =
-                effect_of_silence == Effect::NotApplied || error.effect() == Effect::NotApplied;
+            let harmless = nature != Nature::Write || error.effect() == Effect::NotApplied;
             if !harmless
                 || error.retry() == Retry::Never
                 || tries == MAX_TRIES
@@ -89,7 +117,7 @@ impl Rheo {
         }
     }
 
-    fn silence(&self, operation: &'static str, effect: Effect) -> Error {
+    pub(super) fn silence(&self, operation: &'static str, effect: Effect) -> Error {
         let context = format!("no answer within {:?}", self.inner.settings.timeout);
         Error::new(ErrorKind::Unavailable, operation, context).with_effect(effect)
     }

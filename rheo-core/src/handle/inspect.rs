@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{MAX_BATCH, Rheo};
 use crate::backend::{DeadLetters, Wait};
-use crate::{DeadLetter, Error, GroupInfo, PartitionProgress, Position, Result};
+use crate::{DeadLetter, Effect, Error, GroupInfo, PartitionProgress, Position, Result};
 
 /// How far a group is behind.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -104,12 +104,19 @@ impl Rheo {
                 timeout,
                 now: self.clock().judge(),
             };
-            // No operation timeout: the wait has its own.
-            let result = self.backend().wait(&request).await;
+            let result = self.wait_now(&request).await;
             if !self.outdated(&mut known, &result).await {
                 return result.map_err(|error| error.in_operation("wait"));
             }
         }
+    }
+
+    /// A wait lasts as long as it was asked to; a store that is silent for the
+    /// operation timeout beyond that is out of reach.
+    async fn wait_now(&self, request: &Wait) -> Result<()> {
+        let silent_after = request.timeout.saturating_add(self.settings().timeout);
+        let answer = tokio::time::timeout(silent_after, self.backend().wait(request)).await;
+        answer.unwrap_or_else(|_| Err(self.silence("wait", Effect::NotApplied)))
     }
 }
 

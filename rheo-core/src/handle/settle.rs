@@ -200,9 +200,8 @@ impl Rheo {
                 lease,
                 now: self.clock().judge(),
             };
-            // Renewing again only renews again: silence is no reason not to.
             let result = self
-                .read_call("renew", || self.backend().renew(&request))
+                .repeatable_call("renew", || self.backend().renew(&request))
                 .await;
             if !self.outdated(&mut known, &result).await {
                 return result;
