@@ -19,7 +19,7 @@ case_table! {
     "outages.a_store_that_refuses_is_unavailable" [E3 E1] => a_store_that_refuses;
     "outages.a_store_that_is_silent_is_unavailable_in_time" [E3 E1] => a_store_that_is_silent;
     "outages.an_unanswered_write_may_have_taken_effect" [E3 E1] => an_unanswered_write;
-    "outages.a_held_up_write_is_there_afterwards" [E3] => a_held_up_write;
+    "outages.an_append_with_an_id_is_safe_to_repeat" [E3 S7] => an_append_with_an_id;
     "outages.consumers_come_back_from_refusals" [E3 K5] => consumers_come_back_from_refusals;
     "outages.consumers_come_back_from_silence" [E3 K5] => consumers_come_back_from_silence;
     "outages.the_same_handle_works_after_a_crash" [E3] needs [Durable] => after_a_crash;
@@ -114,9 +114,9 @@ async fn an_unanswered_write(trial: Trial) {
     }
 }
 
-/// A write that reaches the store late, after its caller was told that it may
-/// have, is done once; appending again under its id writes nothing more.
-async fn a_held_up_write(trial: Trial) {
+/// Where an append's answer was lost, appending again under the same id finds
+/// the stored event, and writes nothing more.
+async fn an_append_with_an_id(trial: Trial) {
     let (rheo, line) = on_a_line(&trial).await;
     let id = uuid::Uuid::from_u128(trial.rng().u128(..));
     let event = || NewEvent::new("late", json!(1)).id(id);

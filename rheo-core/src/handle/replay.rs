@@ -103,7 +103,7 @@ impl Rheo {
         }
     }
 
-    /// Page by page, up to the log's end as it is now.
+    /// Searches up to the log's end as it is now, and reopens in one step.
     async fn replay_matching(
         &self,
         group: &GroupRef,
@@ -116,18 +116,19 @@ impl Rheo {
             .validate(stream.partitions)
             .map_err(|error| error.in_operation("replay"))?;
         let ends = self.ends("replay", stream).await?;
-        let mut positions = vec![0; ends.len()];
+        let mut searched = vec![0; ends.len()];
+        let mut matching = Vec::new();
         loop {
             let events = self
-                .walk("replay", stream, &query, &mut positions, &ends)
+                .walk("replay", stream, &query, &mut searched, &ends)
                 .await?;
-            let matching = events.iter().map(Event::position);
-            let matching = matching.filter(|position| is_chosen(chosen, position.partition));
-            self.reopen(group, ranges_of(matching.collect())).await?;
+            matching.extend(events.iter().map(Event::position));
             if events.len() < MAX_BATCH {
-                return Ok(());
+                break;
             }
         }
+        matching.retain(|position| is_chosen(chosen, position.partition));
+        self.reopen(group, ranges_of(matching)).await
     }
 
     /// The list is read to its end before anything is reopened, since reopening shortens it.
