@@ -19,6 +19,9 @@ use crate::{Case, CaseReport, Harness, InProcess, NotConfigured, Report, Trial, 
 /// How long a case may take before it counts as stuck.
 const CASE_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The same for [`report_on`], whose stores are broken and near.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(12);
+
 /// How many cases [`report_on`] runs at a time.
 const CASES_AT_A_TIME: usize = 8;
 
@@ -75,7 +78,7 @@ pub fn run<H: Harness>(
 /// random choices drawn from `seed`. It needs a multi-thread tokio runtime.
 pub async fn report_on(harness: Arc<dyn Harness>, seed: u64) -> Report {
     let mut suite = Suite::begin(harness).await;
-    suite.seed = seed;
+    (suite.seed, suite.patience) = (seed, REPORT_TIMEOUT);
     let suite = Arc::new(suite);
     let started = registry().into_iter().map(|case| {
         let suite = Arc::clone(&suite);
@@ -104,6 +107,7 @@ struct Suite {
     server: Option<String>,
     capabilities: Option<Capabilities>,
     seed: u64,
+    patience: Duration,
     reports: Mutex<Vec<CaseReport>>,
 }
 
@@ -117,6 +121,7 @@ impl Suite {
             server: Some(format!("{} {}", server.product, server.version)),
             capabilities: Some(backend.capabilities()),
             seed: seed(),
+            patience: CASE_TIMEOUT,
             reports: Mutex::default(),
         }
     }
@@ -128,6 +133,7 @@ impl Suite {
             server: None,
             capabilities: None,
             seed: seed(),
+            patience: CASE_TIMEOUT,
             reports: Mutex::default(),
         }
     }
@@ -160,12 +166,12 @@ impl Suite {
         let missing: Vec<Guarantee> = case.needs.iter().filter(claimed).copied().collect();
         let begun = Instant::now();
         let (verdict, reason) = if missing.is_empty() {
-            match shielded((case.run)(trial)).await {
+            match shielded(self.patience, (case.run)(trial)).await {
                 Ok(()) => (Verdict::Pass, None),
                 Err(reason) => (Verdict::Fail, Some(reason)),
             }
         } else {
-            match shielded(refusals::check(trial, missing.clone())).await {
+            match shielded(self.patience, refusals::check(trial, missing.clone())).await {
                 Ok(()) => (Verdict::RefusedAsDeclared, Some(not_claimed(&missing))),
                 Err(reason) => (Verdict::Fail, Some(reason)),
             }
@@ -222,11 +228,14 @@ fn seed() -> u64 {
 }
 
 /// Runs a case to its end, its panic or its timeout.
-async fn shielded(case: impl Future<Output = ()>) -> Result<(), String> {
-    let case = AssertUnwindSafe(tokio::time::timeout(CASE_TIMEOUT, case)).catch_unwind();
+async fn shielded(
+    patience: Duration,
+    case: impl Future<Output = ()>,
+) -> Result<(), String> {
+    let case = AssertUnwindSafe(tokio::time::timeout(patience, case)).catch_unwind();
     match case.await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(format!("it did not end within {CASE_TIMEOUT:?}")),
+        Ok(Err(_)) => Err(format!("it did not end within {patience:?}")),
         Err(panic) => Err(panic_message(&*panic)),
     }
 }

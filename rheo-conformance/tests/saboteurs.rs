@@ -28,7 +28,9 @@ fn main() -> ExitCode {
         })
     };
     let trials = Saboteur::ALL.iter().enumerate().map(trial).collect();
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Much of the time they wait for what does not come.
+    arguments.test_threads.get_or_insert(4);
     let conclusion = libtest_mimic::run(&arguments, trials);
 
     let exposures = exposures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,6 +61,9 @@ fn expose(saboteur: Saboteur) -> Exposure {
     let report = runtime.block_on(report_on(Arc::new(harness), seed));
     if env::var_os("RHEO_VERBOSE").is_some() {
         println!("{report}");
+        for case in report.cases.iter().filter(|case| case.milliseconds > 500) {
+            println!("  slow: {} {} ms", case.id, case.milliseconds);
+        }
     }
     Exposure::new(saboteur, report.failed())
 }

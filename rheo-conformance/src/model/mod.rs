@@ -86,7 +86,7 @@ fn runner(seed: u64) -> TestRunner {
     let config = Config {
         cases: PROGRAMS,
         failure_persistence: None,
-        max_shrink_iters: 1000,
+        max_shrink_iters: 256,
         ..Config::default()
     };
     let mut bytes = [0; 32];

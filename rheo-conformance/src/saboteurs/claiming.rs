@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rheo_core::backend::{
     Backend, Claim, CreateGroup, GroupRef, LeaseRefusal, Now, Partitions, Settle,
 };
-use rheo_core::{Delivery, Event, Fence, Granting, GroupInfo, Position, Result, Token};
+use rheo_core::{Delivery, Fence, Granting, GroupInfo, Position, Result, Token};
 
 use super::notebook::Notebook;
 use super::sabotaged::Sabotage;
@@ -200,20 +200,5 @@ impl Sabotage for OrderIgnored {
         let mut info = store.group_info(group, now).await?;
         info.ordered = self.ordered.get(group, MARK).is_some();
         Ok(info)
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct PayloadsMissing;
-
-#[async_trait]
-impl Sabotage for PayloadsMissing {
-    async fn claim(&self, store: &dyn Backend, request: &Claim) -> Result<Vec<Delivery>> {
-        let mut deliveries = store.claim(request).await?;
-        for Delivery { event, .. } in &mut deliveries {
-            let body = super::log::with_payload(event.body(), "null");
-            *event = Event::new(event.stream().clone(), event.position(), body);
-        }
-        Ok(deliveries)
     }
 }

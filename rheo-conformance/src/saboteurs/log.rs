@@ -26,7 +26,7 @@ fn parts(body: &EventBody) -> EventParts<'_> {
     }
 }
 
-pub(super) fn with_payload(body: &EventBody, payload: &str) -> EventBody {
+fn with_payload(body: &EventBody, payload: &str) -> EventBody {
     let changed = EventParts {
         payload,
         ..parts(body)
@@ -76,13 +76,12 @@ impl Sabotage for WholeFloatsBecomeIntegers {
 
 /// The value with whole floats as integers, where it has any.
 fn with_integers(value: &Value) -> Option<Value> {
-    /// Below this a float holds every integer.
-    const EXACT: f64 = 9e15;
+    const FITS: f64 = 9e18;
     match value {
         Value::Number(number) if number.is_f64() => {
             let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
-            #[allow(clippy::cast_possible_truncation, reason = "it is whole and small")]
-            (float.abs() <= EXACT * 2.0).then(|| Value::from(float as i64))
+            #[allow(clippy::cast_possible_truncation, reason = "it is whole and fits")]
+            (float.abs() < FITS).then(|| Value::from(float as i64))
         }
         Value::Array(values) => {
             let changed: Vec<_> = values.iter().map(with_integers).collect();
@@ -157,7 +156,7 @@ impl Sabotage for CommitsLate {
             self.late().extend(places());
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             let mut late = self.late();
-            places().for_each(|place| drop(late.remove(&place)));
+            late.retain(|late| !places().any(|place| place == *late));
         }
         Ok(stored)
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use rheo_core::Position;
-use rheo_core::backend::{GroupRef, Range};
+use rheo_core::backend::GroupRef;
 
 /// A note on each event of each group.
 #[derive(Debug)]
@@ -23,15 +23,6 @@ impl<T: Clone> Notebook<T> {
 
     pub(super) fn get(&self, group: &GroupRef, position: Position) -> Option<T> {
         self.of(group, |notes| notes.get(&position).cloned())
-    }
-
-    /// Forgets the notes on events in any of `ranges`.
-    pub(super) fn forget(&self, group: &GroupRef, ranges: &[Range]) {
-        let within = |position: Position| {
-            let of_partition = |range: &&Range| range.partition == position.partition;
-            ranges.iter().filter(of_partition).any(|range| range.contains(position.sequence))
-        };
-        self.of(group, |notes| notes.retain(|&position, _| !within(position)));
     }
 
     pub(super) fn forget_all(&self, group: &GroupRef) {
