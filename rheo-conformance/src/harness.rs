@@ -46,11 +46,7 @@ impl InProcess {
         store: impl Into<String>,
         make: impl Fn() -> Arc<B> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            store: store.into(),
-            make: Box::new(move || make()),
-            spaces: Mutex::default(),
-        }
+        Self { store: store.into(), make: Box::new(move || make()), spaces: Mutex::default() }
     }
 
     fn spaces(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<dyn Backend>>> {

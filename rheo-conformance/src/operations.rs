@@ -61,9 +61,7 @@ fn operation<F: Future<Output = Result<()>> + Send + 'static>(
 fn streams(rheo: &Rheo, stream: &'static str) -> Vec<Operation> {
     use Needs::{Nothing, Stream};
     vec![
-        operation("ping", Nothing, false, rheo, |rheo| async move {
-            rheo.ping().await.map(drop)
-        }),
+        operation("ping", Nothing, false, rheo, |rheo| async move { rheo.ping().await.map(drop) }),
         operation("list_streams", Nothing, false, rheo, |rheo| async move {
             rheo.list_streams().await.map(drop)
         }),

@@ -76,10 +76,7 @@ impl Trial {
             renewals: Mutex::default(),
             settles: Mutex::default(),
         }));
-        let backend = OnALine {
-            store: self.backend().await,
-            line: line.clone(),
-        };
+        let backend = OnALine { store: self.backend().await, line: line.clone() };
         (rheo_core::Rheo::builder(Arc::new(backend)).clock(self.clock().clone()), line)
     }
 }

@@ -82,13 +82,7 @@ impl Report {
             refused_as_declared: count(Verdict::RefusedAsDeclared),
             not_configured: count(Verdict::NotConfigured),
         };
-        Self {
-            store,
-            server,
-            capabilities,
-            cases,
-            totals,
-        }
+        Self { store, server, capabilities, cases, totals }
     }
 
     /// The ids of the cases that failed, in order.
@@ -141,12 +135,7 @@ impl fmt::Display for Report {
                 None => writeln!(f)?,
             }
         }
-        let Totals {
-            pass,
-            fail,
-            refused_as_declared,
-            not_configured,
-        } = self.totals;
+        let Totals { pass, fail, refused_as_declared, not_configured } = self.totals;
         write!(
             f,
             "  {pass} passed, {fail} failed, {refused_as_declared} refused as declared, \

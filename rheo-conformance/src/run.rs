@@ -14,7 +14,9 @@ use rheo_core::{Capabilities, Guarantee};
 use tokio::runtime::Runtime;
 
 use crate::cases::refusals;
-use crate::{Case, CaseReport, Harness, InProcess, NotConfigured, Report, Trial, Verdict, registry};
+use crate::{
+    Case, CaseReport, Harness, InProcess, NotConfigured, Report, Trial, Verdict, registry,
+};
 
 /// How long a case may take before it counts as stuck.
 const CASE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -228,10 +230,7 @@ fn seed() -> u64 {
 }
 
 /// Runs a case to its end, its panic or its timeout.
-async fn shielded(
-    patience: Duration,
-    case: impl Future<Output = ()>,
-) -> Result<(), String> {
+async fn shielded(patience: Duration, case: impl Future<Output = ()>) -> Result<(), String> {
     let case = AssertUnwindSafe(tokio::time::timeout(patience, case)).catch_unwind();
     match case.await {
         Ok(Ok(())) => Ok(()),

@@ -32,12 +32,7 @@ pub struct Trial {
 impl Trial {
     pub(crate) fn new(harness: Arc<dyn Harness>, space: String, seed: u64) -> Self {
         let start = "2026-03-15T12:00:00Z".parse().expect("it is an instant");
-        Self {
-            harness,
-            space,
-            clock: ManualClock::new(start),
-            seed,
-        }
+        Self { harness, space, clock: ManualClock::new(start), seed }
     }
 
     /// The clock of all clients that [`rheo`](Self::rheo) opens.

@@ -144,10 +144,7 @@ mod tests {
     #[test]
     fn names_are_the_fields_names() {
         assert_eq!(Guarantee::ALL.len(), 12);
-        assert_eq!(
-            Guarantee::OrderedRangeScan.to_string(),
-            "ordered_range_scan"
-        );
+        assert_eq!(Guarantee::OrderedRangeScan.to_string(), "ordered_range_scan");
         assert_eq!(Mechanism::ALL.len(), 9);
     }
 }

@@ -37,9 +37,7 @@ impl Clock {
     /// (behind, where negative): for tests that show it does no harm.
     #[must_use]
     pub fn off_by_micros(micros: i64) -> Self {
-        Self(Kind::System {
-            ahead_micros: micros,
-        })
+        Self(Kind::System { ahead_micros: micros })
     }
 
     /// The time by this clock.

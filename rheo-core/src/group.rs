@@ -23,11 +23,7 @@ pub struct GroupOptions {
 
 impl Default for GroupOptions {
     fn default() -> Self {
-        Self {
-            max_attempts: None,
-            ordered: false,
-            start: Start::Beginning,
-        }
+        Self { max_attempts: None, ordered: false, start: Start::Beginning }
     }
 }
 
@@ -127,28 +123,19 @@ impl GroupInfo {
     /// Events leased now.
     #[must_use]
     pub fn leased(&self) -> u64 {
-        self.partitions
-            .iter()
-            .map(|partition| partition.leased)
-            .sum()
+        self.partitions.iter().map(|partition| partition.leased).sum()
     }
 
     /// Events handed out before and claimable again, now or after their delay.
     #[must_use]
     pub fn waiting(&self) -> u64 {
-        self.partitions
-            .iter()
-            .map(|partition| partition.waiting)
-            .sum()
+        self.partitions.iter().map(|partition| partition.waiting).sum()
     }
 
     /// Events in the dead-letter list.
     #[must_use]
     pub fn dead_letters(&self) -> u64 {
-        self.partitions
-            .iter()
-            .map(|partition| partition.dead_letters)
-            .sum()
+        self.partitions.iter().map(|partition| partition.dead_letters).sum()
     }
 }
 

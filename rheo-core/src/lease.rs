@@ -25,10 +25,7 @@ impl Position {
     /// The position of `sequence` in `partition`.
     #[must_use]
     pub const fn new(partition: u32, sequence: u64) -> Self {
-        Self {
-            partition,
-            sequence,
-        }
+        Self { partition, sequence }
     }
 }
 
@@ -227,10 +224,7 @@ impl Token {
     /// The token of a store whose receipts are its lease ids.
     #[must_use]
     pub const fn new(lease_id: LeaseId) -> Self {
-        Self {
-            lease_id,
-            receipt: Receipt::lease(lease_id),
-        }
+        Self { lease_id, receipt: Receipt::lease(lease_id) }
     }
 }
 
@@ -440,18 +434,13 @@ impl Outcome {
     /// A retry after a delay.
     #[must_use]
     pub fn retry_after(reason: impl Into<String>, after: Duration) -> Self {
-        Self::Retry {
-            reason: reason.into(),
-            after,
-        }
+        Self::Retry { reason: reason.into(), after }
     }
 
     /// A dead letter.
     #[must_use]
     pub fn reject(reason: impl Into<String>) -> Self {
-        Self::Reject {
-            reason: reason.into(),
-        }
+        Self::Reject { reason: reason.into() }
     }
 
     /// The name of the operation that settles so.

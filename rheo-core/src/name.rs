@@ -16,10 +16,7 @@ fn check(what: &'static str, name: &str) -> Result<()> {
         return Err(Error::invalid(what, "a name has at least one character"));
     }
     if name.len() > MAX_NAME_BYTES {
-        let context = format!(
-            "a name has at most {MAX_NAME_BYTES} bytes, not {}",
-            name.len()
-        );
+        let context = format!("a name has at most {MAX_NAME_BYTES} bytes, not {}", name.len());
         return Err(Error::invalid(what, context));
     }
     if name.chars().any(char::is_control) {

@@ -94,11 +94,7 @@ impl From<SystemTime> for Timestamp {
 impl From<Timestamp> for SystemTime {
     fn from(timestamp: Timestamp) -> Self {
         let distance = Duration::from_micros(timestamp.0.unsigned_abs());
-        if timestamp.0 >= 0 {
-            Self::UNIX_EPOCH + distance
-        } else {
-            Self::UNIX_EPOCH - distance
-        }
+        if timestamp.0 >= 0 { Self::UNIX_EPOCH + distance } else { Self::UNIX_EPOCH - distance }
     }
 }
 

@@ -33,20 +33,14 @@ async fn run() -> rheo_core::Result<()> {
     rheo.create_stream("s", 1).await?;
     rheo.create_group("s", "g", GroupOptions::default()).await?;
     let event = || NewEvent::new("t", json!({ SECRET: SECRET })).metadata("m", SECRET);
-    rheo.append_batch("s", (0..4).map(|_| event()).collect())
-        .await?;
-    let outcomes = [
-        Outcome::Ack,
-        Outcome::retry("later"),
-        Outcome::reject("never"),
-        Outcome::Release,
-    ];
+    rheo.append_batch("s", (0..4).map(|_| event()).collect()).await?;
+    let outcomes =
+        [Outcome::Ack, Outcome::retry("later"), Outcome::reject("never"), Outcome::Release];
     let deliveries = rheo.fetch("s", "g", 4, FetchOptions::default()).await?;
     let stale = deliveries[0].clone();
     rheo.settle(deliveries.iter().zip(outcomes)).await;
     rheo.ack(&stale).await.unwrap_err();
-    rheo.query("s", &Query::new().payload(SECRET, SECRET))
-        .await?;
+    rheo.query("s", &Query::new().payload(SECRET, SECRET)).await?;
     rheo.read("nowhere", 0, 0, 1).await.unwrap_err();
 
     let handler = async |delivery: Delivery| -> Result<(), String> {
@@ -55,11 +49,8 @@ async fn run() -> rheo_core::Result<()> {
             _ => Ok(()),
         }
     };
-    let consumer = rheo
-        .consumer("s", "g")
-        .poll_interval(Duration::from_millis(1))
-        .start(handler)
-        .await?;
+    let consumer =
+        rheo.consumer("s", "g").poll_interval(Duration::from_millis(1)).start(handler).await?;
     until(|| consumer.health().counts.acked == 2).await;
     rheo.delete_stream("s", Confirm::Yes).await?;
     until(|| consumer.health().last_error.is_some()).await;
@@ -73,17 +64,13 @@ async fn until(condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), come_true)
-        .await
-        .expect("it comes true in time");
+    tokio::time::timeout(Duration::from_secs(10), come_true).await.expect("it comes true in time");
 }
 
 /// Each metric by its name and labels.
 fn by_name(snapshot: Snapshot) -> BTreeMap<String, DebugValue> {
     let metrics = snapshot.into_vec().into_iter();
-    metrics
-        .map(|(key, _, _, value)| (key.key().to_string(), value))
-        .collect()
+    metrics.map(|(key, _, _, value)| (key.key().to_string(), value)).collect()
 }
 
 #[test]
@@ -99,10 +86,7 @@ fn operators_see_what_happens_and_no_payload() {
         .finish();
     tracing::subscriber::set_global_default(subscriber).expect("this binary has one test");
 
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(run()).unwrap();
 
     let metrics = by_name(snapshotter.snapshot());
@@ -110,38 +94,24 @@ fn operators_see_what_happens_and_no_payload() {
         Some(DebugValue::Counter(count)) => *count,
         other => panic!("{name} is {other:?}; there are {:?}", metrics.keys()),
     };
-    let events = |operation| {
-        counted(&format!(
-            "Key(rheo_events_total, [operation = {operation}])"
-        ))
-    };
+    let events = |operation| counted(&format!("Key(rheo_events_total, [operation = {operation}])"));
     assert_eq!(events("append"), 4);
     assert_eq!((events("reject"), events("refused")), (1, 1));
-    assert!(
-        events("ack") >= 3 && events("retry") >= 2,
-        "one retry by us, one by the panic"
-    );
+    assert!(events("ack") >= 3 && events("retry") >= 2, "one retry by us, one by the panic");
     let missing = "Key(rheo_operations_total, [operation = read, result = stream not found])";
     assert_eq!(counted(missing), 1);
     assert!(
         counted("Key(rheo_operations_total, [operation = fetch, result = stream not found])") > 0
     );
     assert!(counted("Key(rheo_handler_outcomes_total, [outcome = ack])") >= 2);
-    assert_eq!(
-        counted("Key(rheo_handler_outcomes_total, [outcome = retry])"),
-        1
-    );
+    assert_eq!(counted("Key(rheo_handler_outcomes_total, [outcome = retry])"), 1);
     let leases = "Key(rheo_consumer_leases, [stream = s, group = g])";
     assert!(matches!(metrics.get(leases), Some(DebugValue::Gauge(open)) if open.0 == 0.0));
     let seconds = "Key(rheo_operation_seconds, [operation = append])";
     assert!(matches!(metrics.get(seconds), Some(DebugValue::Histogram(times)) if times.len() == 1));
 
     let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    for seen in [
-        "operation failed",
-        "the handler panicked",
-        "consuming goes on after",
-    ] {
+    for seen in ["operation failed", "the handler panicked", "consuming goes on after"] {
         assert!(lines.contains(seen), "no line says {seen:?}:\n{lines}");
     }
     assert!(!lines.contains(SECRET), "{lines}");

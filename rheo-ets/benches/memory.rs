@@ -15,21 +15,12 @@ async fn main() -> Result<()> {
         let before = resident_bytes();
         let mut text = 0;
         for number in 0..BATCHES {
-            let stored = rheo
-                .append_batch("bench", common::batch(number, keys))
-                .await?;
-            text += stored
-                .iter()
-                .map(|event| event.body().encoded_len())
-                .sum::<usize>();
+            let stored = rheo.append_batch("bench", common::batch(number, keys)).await?;
+            text += stored.iter().map(|event| event.body().encoded_len()).sum::<usize>();
         }
         let beyond = resident_bytes().saturating_sub(before).saturating_sub(text);
         let events = usize::try_from(BATCHES * common::BATCH).unwrap_or(usize::MAX);
-        println!(
-            "{what}: {} bytes per event beyond its {}",
-            beyond / events,
-            text / events
-        );
+        println!("{what}: {} bytes per event beyond its {}", beyond / events, text / events);
         // Given back memory would be counted as free room by the next round.
         std::mem::forget(rheo);
     }

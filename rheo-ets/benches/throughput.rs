@@ -17,10 +17,7 @@ const STREAM: &str = "bench";
 const GROUP: &str = "group";
 
 fn runtime() -> Runtime {
-    Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .expect("a runtime")
+    Builder::new_current_thread().enable_time().build().expect("a runtime")
 }
 
 async fn instance(clock: Option<ManualClock>) -> Rheo {
@@ -34,31 +31,21 @@ async fn instance(clock: Option<ManualClock>) -> Rheo {
 
 /// A stream of `batches` batches and a group that is to begin at `start`.
 async fn filled(rheo: &Rheo, partitions: u32, batches: u64, start: Start) {
-    rheo.create_stream(STREAM, partitions)
-        .await
-        .expect("a new stream");
+    rheo.create_stream(STREAM, partitions).await.expect("a new stream");
     for number in 0..batches {
-        rheo.append_batch(STREAM, common::batch(number, 1000))
-            .await
-            .expect("appended");
+        rheo.append_batch(STREAM, common::batch(number, 1000)).await.expect("appended");
     }
     let options = GroupOptions::default().start(start).max_attempts(u32::MAX);
-    rheo.create_group(STREAM, GROUP, options)
-        .await
-        .expect("a new group");
+    rheo.create_group(STREAM, GROUP, options).await.expect("a new group");
 }
 
 async fn fetch(rheo: &Rheo, limit: usize, lease: Duration) -> Vec<Delivery> {
     let options = FetchOptions::default().lease(lease);
-    rheo.fetch(STREAM, GROUP, limit, options)
-        .await
-        .expect("fetched")
+    rheo.fetch(STREAM, GROUP, limit, options).await.expect("fetched")
 }
 
 async fn settle(rheo: &Rheo, deliveries: &[Delivery], outcome: &Outcome) {
-    let settlements = deliveries
-        .iter()
-        .map(|delivery| (delivery, outcome.clone()));
+    let settlements = deliveries.iter().map(|delivery| (delivery, outcome.clone()));
     for answer in rheo.settle(settlements).await {
         answer.expect("settled");
     }
@@ -67,9 +54,7 @@ async fn settle(rheo: &Rheo, deliveries: &[Delivery], outcome: &Outcome) {
 fn append(criterion: &mut Criterion) {
     let runtime = runtime();
     let mut group = criterion.benchmark_group("append");
-    group
-        .throughput(Throughput::Elements(common::BATCH))
-        .sampling_mode(SamplingMode::Flat);
+    group.throughput(Throughput::Elements(common::BATCH)).sampling_mode(SamplingMode::Flat);
     for (keys, name) in [(1000, "1000 keys"), (u64::MAX, "each its own key")] {
         let timed = |iterations| {
             runtime.block_on(async {
@@ -130,9 +115,7 @@ fn history(criterion: &mut Criterion) {
         let start = Start::AfterSequence(events - common::BATCH);
         runtime.block_on(async {
             filled(&rheo, 1, batches, Start::Beginning).await;
-            rheo.reset_group(STREAM, GROUP, Confirm::Yes, start)
-                .await
-                .expect("reset");
+            rheo.reset_group(STREAM, GROUP, Confirm::Yes, start).await.expect("reset");
         });
         let once = || {
             runtime.block_on(async {
@@ -141,9 +124,7 @@ fn history(criterion: &mut Criterion) {
                 settle(&rheo, &deliveries, &Outcome::Release).await;
             });
         };
-        group.bench_function(BenchmarkId::from_parameter(events), |bencher| {
-            bencher.iter(once)
-        });
+        group.bench_function(BenchmarkId::from_parameter(events), |bencher| bencher.iter(once));
     }
 }
 
@@ -168,9 +149,7 @@ fn one_expired_lease(criterion: &mut Criterion) {
             let found = runtime.block_on(fetch(&rheo, 1, SHORT));
             assert_eq!(found.len(), 1);
         };
-        group.bench_function(BenchmarkId::from_parameter(open), |bencher| {
-            bencher.iter(once)
-        });
+        group.bench_function(BenchmarkId::from_parameter(open), |bencher| bencher.iter(once));
     }
 }
 

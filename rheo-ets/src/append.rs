@@ -22,19 +22,13 @@ impl Memory {
 fn append_to(stream: &Stream, request: &Append) -> Vec<Event> {
     // What costs time comes before the locks.
     let of_event = |event| stream.vocabulary.of_event(event);
-    let terms: Vec<Terms> = request
-        .events
-        .iter()
-        .map(|event| of_event(&event.body))
-        .collect();
+    let terms: Vec<Terms> = request.events.iter().map(|event| of_event(&event.body)).collect();
     let mut touched: Vec<u32> = request.events.iter().map(|event| event.partition).collect();
     touched.sort_unstable();
     touched.dedup();
 
-    let mut writers: Vec<Writer<'_>> = touched
-        .iter()
-        .map(|&partition| stream.partition(partition).write())
-        .collect();
+    let mut writers: Vec<Writer<'_>> =
+        touched.iter().map(|&partition| stream.partition(partition).write()).collect();
     let append = |(event, terms)| {
         let event: &rheo_core::backend::RoutedEvent = event;
         let at = touched.partition_point(|&partition| partition < event.partition);

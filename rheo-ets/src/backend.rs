@@ -38,9 +38,7 @@ const CAPABILITIES: Capabilities = Capabilities {
         native_group_lag: false,
         coalesced_writes: false,
     },
-    limits: Limits {
-        event_bytes: 1 << 30,
-    },
+    limits: Limits { event_bytes: 1 << 30 },
 };
 
 /// No method holds a lock across an await, and all but `search` and `wait`
@@ -56,10 +54,7 @@ impl Backend for Memory {
     }
 
     async fn ping(&self) -> Result<Server> {
-        Ok(Server {
-            product: "memory".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-        })
+        Ok(Server { product: "memory".into(), version: env!("CARGO_PKG_VERSION").into() })
     }
 
     async fn create_stream(&self, stream: &StreamRef) -> Result<()> {

@@ -31,14 +31,7 @@ impl Memory {
                 settings: &group.settings,
             });
             drop(progress);
-            deliver(
-                &granted,
-                request,
-                number,
-                partition,
-                &granting,
-                &mut deliveries,
-            );
+            deliver(&granted, request, number, partition, &granting, &mut deliveries);
             if deliveries.len() >= request.limit {
                 break;
             }

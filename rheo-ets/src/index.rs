@@ -10,13 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 use rheo_core::{Condition, EventBody, Field, Filter};
 
 /// The metadata fields that are indexed, where they are strings.
-const LINEAGE: [&str; 5] = [
-    "correlation_id",
-    "causation_id",
-    "producer",
-    "schema",
-    "schema_version",
-];
+const LINEAGE: [&str; 5] =
+    ["correlation_id", "causation_id", "producer", "schema", "schema_version"];
 
 /// The most terms that one event has.
 const MAX_TERMS: usize = 2 + LINEAGE.len();
@@ -97,10 +92,7 @@ impl Vocabulary {
             _ => return None,
         };
         let term = |text| self.term(&field, text);
-        values
-            .iter()
-            .map(|value| value.as_str().map(term))
-            .collect()
+        values.iter().map(|value| value.as_str().map(term)).collect()
     }
 }
 
@@ -197,18 +189,7 @@ mod tests {
         assert!(of(Field::Type, Condition::In(vec!["a".into(), 7.into()])).is_none());
         assert!(of(Field::Type, Condition::Exists).is_none());
         assert!(of(Field::metadata(["other"]), Condition::Equals("a".into())).is_none());
-        assert!(
-            of(
-                Field::metadata(["schema", "x"]),
-                Condition::Equals("a".into())
-            )
-            .is_none()
-        );
-        assert_eq!(
-            of(Field::Key, Condition::In(vec!["a".into(), "b".into()]))
-                .unwrap()
-                .len(),
-            2
-        );
+        assert!(of(Field::metadata(["schema", "x"]), Condition::Equals("a".into())).is_none());
+        assert_eq!(of(Field::Key, Condition::In(vec!["a".into(), "b".into()])).unwrap().len(), 2);
     }
 }

@@ -32,10 +32,7 @@ impl Memory {
     pub(crate) fn list_dead_letters(&self, request: &DeadLetters) -> Result<Vec<DeadLetter>> {
         let (stream, group) = self.group("dead_letters", &request.group)?;
         let all = group.all_progress();
-        let after = request
-            .after
-            .map(|position| age_of(&all, position))
-            .transpose()?;
+        let after = request.after.map(|position| age_of(&all, position)).transpose()?;
         let page = page(&all, after, request.limit);
         drop(all);
         let letter = |(position, dead): (Position, Dead)| {
@@ -78,11 +75,8 @@ fn page(
                 .skip_while(move |&age| Some(age) <= after)
         })
         .collect();
-    let mut oldest: BinaryHeap<Reverse<Age>> = lists
-        .iter_mut()
-        .filter_map(Iterator::next)
-        .map(Reverse)
-        .collect();
+    let mut oldest: BinaryHeap<Reverse<Age>> =
+        lists.iter_mut().filter_map(Iterator::next).map(Reverse).collect();
     let mut page = Vec::new();
     while page.len() < limit
         && let Some(Reverse((_, position))) = oldest.pop()

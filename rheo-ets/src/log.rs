@@ -23,10 +23,7 @@ struct Chunk {
 impl Log {
     /// Adds an event, and returns its sequence.
     pub(crate) fn push(&mut self, body: EventBody) -> u64 {
-        let latest = self
-            .chunks
-            .last()
-            .map_or(Timestamp::MIN, |chunk| chunk.latest);
+        let latest = self.chunks.last().map_or(Timestamp::MIN, |chunk| chunk.latest);
         let latest = latest.max(body.timestamp());
         match self.chunks.last_mut() {
             Some(chunk) if chunk.bodies.len() < CHUNK => {
@@ -100,11 +97,7 @@ mod tests {
         }
         assert!(log.get(0).is_none());
         assert!(log.get(log.high_watermark() + 1).is_none());
-        let found: Vec<_> = log
-            .range(1023, 1026)
-            .rev()
-            .map(|(sequence, _)| sequence)
-            .collect();
+        let found: Vec<_> = log.range(1023, 1026).rev().map(|(sequence, _)| sequence).collect();
         assert_eq!(found, [1026, 1025, 1024, 1023]);
         assert_eq!(log.range(count as u64, u64::MAX).count(), 1);
         assert_eq!(log.range(9, 8).count(), 0);
@@ -112,10 +105,7 @@ mod tests {
 
     #[test]
     fn an_instant_is_found_though_time_goes_back() {
-        let log = log([10, 30, 20, 40]
-            .into_iter()
-            .chain(std::iter::repeat_n(5, 5000))
-            .chain([50]));
+        let log = log([10, 30, 20, 40].into_iter().chain(std::iter::repeat_n(5, 5000)).chain([50]));
         let first_at = |micros| log.first_at(Timestamp::from_micros(micros));
         assert_eq!(first_at(0), Some(1));
         assert_eq!(first_at(10), Some(1));

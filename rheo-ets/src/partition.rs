@@ -32,10 +32,7 @@ impl Partition {
     }
 
     pub(crate) fn write(&self) -> Writer<'_> {
-        Writer {
-            contents: lock::write(&self.contents),
-            high_watermark: &self.high_watermark,
-        }
+        Writer { contents: lock::write(&self.contents), high_watermark: &self.high_watermark }
     }
 }
 
@@ -101,10 +98,7 @@ impl Contents {
         limit: usize,
     ) -> Vec<(u64, EventBody)> {
         let found = |terms: &Vec<Term>| -> Vec<&[u64]> {
-            terms
-                .iter()
-                .map(|&term| self.index.find(term, span.first, span.last))
-                .collect()
+            terms.iter().map(|&term| self.index.find(term, span.first, span.last)).collect()
         };
         let size = |lists: &Vec<&[u64]>| -> usize { lists.iter().map(|list| list.len()).sum() };
         match wanted.iter().map(found).min_by_key(size) {
@@ -159,23 +153,14 @@ impl Span {
     }
 
     pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            first: self.first.max(other.first),
-            last: self.last.min(other.last),
-        }
+        Self { first: self.first.max(other.first), last: self.last.min(other.last) }
     }
 
     /// What comes after `sequence`, in the given order.
     pub(crate) fn beyond(self, sequence: u64, order: Order) -> Self {
         match order {
-            Order::Ascending => Self {
-                first: sequence.saturating_add(1),
-                ..self
-            },
-            Order::Descending => Self {
-                last: sequence.saturating_sub(1),
-                ..self
-            },
+            Order::Ascending => Self { first: sequence.saturating_add(1), ..self },
+            Order::Descending => Self { last: sequence.saturating_sub(1), ..self },
         }
     }
 }
@@ -202,28 +187,13 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn body(event_type: &str, key: Option<&str>, metadata: &str) -> EventBody {
-        EventBody::from_store(&EventParts {
-            event_type,
-            key,
-            metadata,
-            ..PARTS
-        })
-        .unwrap()
+        EventBody::from_store(&EventParts { event_type, key, metadata, ..PARTS }).unwrap()
     }
 
     fn event(id: u128, idempotent: bool, payload: &str) -> RoutedEvent {
         let id = Uuid::from_u128(id);
-        let body = EventBody::from_store(&EventParts {
-            id,
-            payload,
-            ..PARTS
-        })
-        .unwrap();
-        RoutedEvent {
-            partition: 0,
-            body,
-            idempotent,
-        }
+        let body = EventBody::from_store(&EventParts { id, payload, ..PARTS }).unwrap();
+        RoutedEvent { partition: 0, body, idempotent }
     }
 
     #[test]
@@ -246,11 +216,7 @@ pub(crate) mod tests {
             let event_type = ["even", "odd"][number % 2];
             let body = body(event_type, Some(&(number / 10).to_string()), "{}");
             let terms = vocabulary.of_event(&body);
-            let event = RoutedEvent {
-                partition: 0,
-                body,
-                idempotent: false,
-            };
+            let event = RoutedEvent { partition: 0, body, idempotent: false };
             partition.write().append(&event, &terms);
         }
         let terms = |field, values: &[&str]| {
@@ -260,10 +226,7 @@ pub(crate) mod tests {
         };
         let even = terms(rheo_core::Field::Type, &["even", "even"]);
         let keys = terms(rheo_core::Field::Key, &["3", "1"]);
-        let span = Span {
-            first: 15,
-            last: 90,
-        };
+        let span = Span { first: 15, last: 90 };
         let contents = partition.read();
         let find = |wanted: &[Vec<Term>], order, limit| -> Vec<u64> {
             let found = contents.candidates(span, wanted, order, limit);

@@ -25,8 +25,7 @@ impl Memory {
             Seek::End => partition.high_watermark(),
             Seek::At(instant) => {
                 let log = &partition.read().log;
-                log.first_at(instant)
-                    .map_or(log.high_watermark(), |sequence| sequence - 1)
+                log.first_at(instant).map_or(log.high_watermark(), |sequence| sequence - 1)
             }
         };
         Ok(stream.partitions.iter().map(place).collect())

@@ -10,14 +10,10 @@ impl Memory {
     /// Reopens under the locks of all partitions touched: wholly, or not at all.
     pub(crate) fn reopen(&self, request: &Replay) -> Result<()> {
         let (stream, group) = self.group("replay", &request.group)?;
-        let by_partition: Vec<_> = request
-            .ranges
-            .chunk_by(|a, b| a.partition == b.partition)
-            .collect();
-        let mut locked: Vec<_> = by_partition
-            .iter()
-            .map(|ranges| group.progress(ranges[0].partition))
-            .collect();
+        let by_partition: Vec<_> =
+            request.ranges.chunk_by(|a, b| a.partition == b.partition).collect();
+        let mut locked: Vec<_> =
+            by_partition.iter().map(|ranges| group.progress(ranges[0].partition)).collect();
         for (progress, ranges) in locked.iter_mut().zip(by_partition) {
             let high_watermark = stream.partition(ranges[0].partition).high_watermark();
             for range in ranges {

@@ -91,14 +91,8 @@ impl Finder<'_> {
                 return None;
             }
             let window = match order {
-                Order::Ascending => Span {
-                    last: rest.first.saturating_add(length - 1),
-                    ..rest
-                },
-                Order::Descending => Span {
-                    first: rest.last.saturating_sub(length - 1),
-                    ..rest
-                },
+                Order::Ascending => Span { last: rest.first.saturating_add(length - 1), ..rest },
+                Order::Descending => Span { first: rest.last.saturating_sub(length - 1), ..rest },
             };
             let window = window.and(rest);
             rest = match order {
@@ -114,9 +108,7 @@ impl Finder<'_> {
     async fn find_in(&self, mut window: Span, limit: usize) -> Vec<Event> {
         let mut found: Vec<Event> = Vec::new();
         for (range, &span) in self.request.ranges.iter().zip(&self.spans) {
-            let matches = self
-                .find_in_partition(range.partition, span.and(window), limit)
-                .await;
+            let matches = self.find_in_partition(range.partition, span.and(window), limit).await;
             if matches.is_empty() {
                 continue;
             }

@@ -67,11 +67,7 @@ impl Memory {
         match lock::write(&self.streams).entry(stream.name.clone()) {
             Entry::Occupied(_) => {
                 let context = format!("stream {:?}", stream.name);
-                Err(Error::new(
-                    ErrorKind::AlreadyExists,
-                    "create_stream",
-                    context,
-                ))
+                Err(Error::new(ErrorKind::AlreadyExists, "create_stream", context))
             }
             Entry::Vacant(place) => {
                 place.insert(Arc::new(Stream::new(stream.partitions)));
@@ -91,10 +87,7 @@ impl Memory {
         let streams = lock::read(&self.streams);
         streams
             .iter()
-            .map(|(name, stream)| StreamRef {
-                name: name.clone(),
-                partitions: stream.count(),
-            })
+            .map(|(name, stream)| StreamRef { name: name.clone(), partitions: stream.count() })
             .collect()
     }
 
@@ -138,11 +131,7 @@ impl Memory {
             Entry::Occupied(_) => {
                 let GroupRef { stream, name } = &request.group;
                 let context = format!("group {name:?} of stream {:?}", stream.name);
-                Err(Error::new(
-                    ErrorKind::AlreadyExists,
-                    "create_group",
-                    context,
-                ))
+                Err(Error::new(ErrorKind::AlreadyExists, "create_group", context))
             }
             Entry::Vacant(place) => {
                 place.insert(Arc::new(Group::new(request.settings, &request.start)));
@@ -187,11 +176,7 @@ impl Stream {
 impl Group {
     fn new(settings: GroupSettings, start: &[u64]) -> Self {
         let progress = |&start: &u64| Mutex::new(Progress::starting_after(start));
-        Self {
-            settings,
-            progress: start.iter().map(progress).collect(),
-            turn: AtomicUsize::new(0),
-        }
+        Self { settings, progress: start.iter().map(progress).collect(), turn: AtomicUsize::new(0) }
     }
 
     pub(crate) fn progress(&self, partition: u32) -> MutexGuard<'_, Progress> {

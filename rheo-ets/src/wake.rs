@@ -89,10 +89,7 @@ fn next_work(stream: &Stream, group: &Group, now: Timestamp) -> Option<Timestamp
         if progress.claimable(partition.high_watermark(), now, &group.settings) {
             return Some(now);
         }
-        earliest = earliest
-            .into_iter()
-            .chain(progress.next_due(now, &group.settings))
-            .min();
+        earliest = earliest.into_iter().chain(progress.next_due(now, &group.settings)).min();
     }
     earliest
 }

@@ -11,10 +11,7 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) % bound
     }
 }
@@ -59,30 +56,17 @@ async fn a_search_finds_what_a_walk_finds() -> Result<()> {
         vec![is_in(Field::Type, ["type-1"])],
         vec![is_in(Field::Type, ["type-1", "type-3", "type-1"])],
         vec![is_in(Field::Key, ["key-7"])],
-        vec![
-            is_in(Field::Key, ["key-7", "key-8", "nowhere"]),
-            is_in(Field::Type, ["type-0"]),
-        ],
+        vec![is_in(Field::Key, ["key-7", "key-8", "nowhere"]), is_in(Field::Type, ["type-0"])],
         vec![producer(Condition::Equals("p-1".into()))],
         vec![producer(Condition::Equals(1.0.into()))],
         vec![producer(Condition::In(vec![1.into(), "p-2".into()]))],
-        vec![
-            producer(Condition::Exists),
-            is_in(Field::Key, ["key-9", "key-10"]),
-        ],
-        vec![Filter::new(
-            Field::payload([""; 0]),
-            Condition::Greater(5900.into()),
-        )],
+        vec![producer(Condition::Exists), is_in(Field::Key, ["key-9", "key-10"])],
+        vec![Filter::new(Field::payload([""; 0]), Condition::Greater(5900.into()))],
         vec![is_in(Field::Type, [])],
     ];
     for filters in filters {
         let matching = |event: &&Event| Filter::matches_all(&filters, event);
-        let mut expected: Vec<_> = stored
-            .iter()
-            .filter(matching)
-            .map(Event::position)
-            .collect();
+        let mut expected: Vec<_> = stored.iter().filter(matching).map(Event::position).collect();
         expected.sort();
         let query = filters.iter().cloned().fold(Query::new(), Query::filter);
         for limit in [1, 7, 1000, 10_000] {
@@ -101,10 +85,7 @@ async fn a_search_finds_what_a_walk_finds() -> Result<()> {
 #[tokio::test]
 async fn bounds_are_kept() -> Result<()> {
     let (rheo, _) = filled().await?;
-    let query = Query::new()
-        .partitions([0, 2])
-        .after_sequence(10)
-        .until_sequence(12);
+    let query = Query::new().partitions([0, 2]).after_sequence(10).until_sequence(12);
     let sequences = [(0, 11), (2, 11), (0, 12), (2, 12)];
     let found = positions(&rheo, &query).await?;
     let found: Vec<_> = found.iter().map(|at| (at.partition, at.sequence)).collect();
@@ -113,12 +94,7 @@ async fn bounds_are_kept() -> Result<()> {
 }
 
 async fn positions(rheo: &Rheo, query: &Query) -> Result<Vec<rheo_core::Position>> {
-    Ok(rheo
-        .query("s", query)
-        .await?
-        .iter()
-        .map(Event::position)
-        .collect())
+    Ok(rheo.query("s", query).await?.iter().map(Event::position).collect())
 }
 
 #[tokio::test]
@@ -134,18 +110,12 @@ async fn a_time_filter_holds_though_time_goes_back() -> Result<()> {
         stored.push(rheo.append("s", NewEvent::new("t", 0)).await?);
     }
     let rheo = Rheo::builder(store).build().await?;
-    for (since, expected) in [
-        (0, vec![1, 2, 3, 4, 5]),
-        (20, vec![1, 3, 4]),
-        (31, vec![4]),
-        (41, vec![]),
-    ] {
+    for (since, expected) in
+        [(0, vec![1, 2, 3, 4, 5]), (20, vec![1, 3, 4]), (31, vec![4]), (41, vec![])]
+    {
         let query = Query::new().since(rheo_core::Timestamp::from_micros(since));
         let found = positions(&rheo, &query).await?;
-        assert_eq!(
-            found.iter().map(|at| at.sequence).collect::<Vec<_>>(),
-            expected
-        );
+        assert_eq!(found.iter().map(|at| at.sequence).collect::<Vec<_>>(), expected);
     }
     Ok(())
 }

@@ -59,8 +59,7 @@ async fn a_settle_that_hands_back_ends_a_wait_and_others_do_not() -> Result<()> 
 async fn an_ack_ends_the_wait_of_an_ordered_group() -> Result<()> {
     let rheo = set_up().await?;
     rheo.delete_group("s", "g", Confirm::Yes).await?;
-    rheo.create_group("s", "g", GroupOptions::default().ordered(true))
-        .await?;
+    rheo.create_group("s", "g", GroupOptions::default().ordered(true)).await?;
     rheo.append_batch("s", vec![event(), event()]).await?;
     let deliveries = rheo.fetch("s", "g", 1, FetchOptions::default()).await?;
     let wait = waiting(&rheo).await;
@@ -79,10 +78,7 @@ async fn a_lease_that_expires_ends_a_wait_by_the_stores_clock() -> Result<()> {
     let begun = tokio::time::Instant::now();
     rheo.wait("s", "g", LONG).await?;
     let waited = begun.elapsed();
-    assert!(
-        waited > Duration::from_secs(50) && waited < Duration::from_secs(70),
-        "{waited:?}"
-    );
+    assert!(waited > Duration::from_secs(50) && waited < Duration::from_secs(70), "{waited:?}");
     Ok(())
 }
 

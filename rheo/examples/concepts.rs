@@ -33,29 +33,16 @@ struct Market {
 async fn main() -> Result<()> {
     let clock = ManualClock::new("2026-03-15T12:00:00Z".parse()?);
     let builder = rheo::builder(&common::url()).await?;
-    let builder = builder
-        .clock(clock.clone())
-        .lease(Duration::from_secs(5))
-        .max_attempts(3);
+    let builder = builder.clock(clock.clone()).lease(Duration::from_secs(5)).max_attempts(3);
     let rheo = builder.build().await?;
     let stream = common::free_name(&rheo, "market-events").await?;
 
     rheo.create_stream(&stream, 1).await?;
-    let stored = rheo
-        .append_batch(&stream, (1..=30).map(curve_update).collect())
-        .await?;
+    let stored = rheo.append_batch(&stream, (1..=30).map(curve_update).collect()).await?;
     assert!(sequences(&stored).into_iter().eq(1..=30));
-    println!(
-        "{} curve updates in one partition at {}",
-        stored.len(),
-        clock.now()
-    );
+    println!("{} curve updates in one partition at {}", stored.len(), clock.now());
 
-    let market = Market {
-        rheo,
-        clock,
-        stream,
-    };
+    let market = Market { rheo, clock, stream };
     let leased = groups_do_not_affect_each_other(&market).await?;
     an_expired_lease_is_fenced(&market, &leased).await?;
     queries(&market).await?;
@@ -86,9 +73,7 @@ fn curve_update(i: usize) -> NewEvent {
 async fn groups_do_not_affect_each_other(market: &Market) -> Result<Vec<Delivery>> {
     heading("1. Two groups, one log");
     market.create_group("risk", Start::Beginning).await?;
-    market
-        .create_group("surveillance", Start::Beginning)
-        .await?;
+    market.create_group("surveillance", Start::Beginning).await?;
     let risk = market.fetch("risk", 5).await?;
     let surveillance = market.fetch("surveillance", 5).await?;
     assert_eq!(attempts(&risk), [1; 5]);
@@ -135,11 +120,7 @@ async fn queries(market: &Market) -> Result<()> {
             Query::new().after_sequence(10).until_sequence(15),
             &[11, 12, 13, 14, 15],
         ),
-        (
-            "correlation corr-1",
-            Query::new().correlation_id("corr-1"),
-            &[1, 8, 15, 22, 29],
-        ),
+        ("correlation corr-1", Query::new().correlation_id("corr-1"), &[1, 8, 15, 22, 29]),
     ];
     for (what, query, expected) in table {
         let found = sequences(&market.rheo.query(&market.stream, &query).await?);
@@ -173,22 +154,15 @@ async fn pages(market: &Market) -> Result<()> {
 async fn replay(market: &Market) -> Result<()> {
     heading("5. Replay");
     let before = market.rheo.group_info(&market.stream, "risk").await?;
-    market
-        .create_group("risk-replay", Start::AfterSequence(20))
-        .await?;
+    market.create_group("risk-replay", Start::AfterSequence(20)).await?;
     let late = market.fetch("risk-replay", 100).await?;
     assert!(numbers(&late).into_iter().eq(21..=30));
     assert_eq!(attempts(&late), [1; 10]);
-    assert_eq!(
-        market.rheo.group_info(&market.stream, "risk").await?,
-        before
-    );
+    assert_eq!(market.rheo.group_info(&market.stream, "risk").await?, before);
     println!("   risk is untouched");
 
     market.drain("risk").await?;
-    market
-        .replay("risk", "after sequence 0", Replay::AfterSequence(0))
-        .await?;
+    market.replay("risk", "after sequence 0", Replay::AfterSequence(0)).await?;
     assert_eq!(market.lag("risk").await?, 30);
     let leased = market.fetch("risk", 5).await?;
     assert!(numbers(&leased).into_iter().eq(1..=5));
@@ -198,9 +172,7 @@ async fn replay(market: &Market) -> Result<()> {
     assert_eq!(attempts(&rest), [2; 25]);
 
     let euros = Query::new().payload("currency", "EUR");
-    market
-        .replay("risk", "what is in EUR", Replay::Matching(euros))
-        .await?;
+    market.replay("risk", "what is in EUR", Replay::Matching(euros)).await?;
     let euros = market.fetch("risk", 20).await?;
     assert_eq!(numbers(&euros), [3, 6, 9, 12, 15, 18, 21, 24, 27, 30]);
     assert_eq!(attempts(&euros), [4, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
@@ -216,16 +188,12 @@ async fn reset(market: &Market) -> Result<()> {
     let (rheo, stream) = (&market.rheo, &market.stream);
     let before = rheo.group_info(stream, "risk").await?;
     let start = Start::AfterSequence(25);
-    let refused = refusal(
-        rheo.reset_group(stream, "risk", Confirm::No, start.clone())
-            .await,
-    );
+    let refused = refusal(rheo.reset_group(stream, "risk", Confirm::No, start.clone()).await);
     assert_eq!(refused, ErrorKind::ConfirmRequired);
     assert_eq!(rheo.group_info(stream, "risk").await?, before);
     println!("   reset without confirm: {refused}");
 
-    rheo.reset_group(stream, "risk", Confirm::Yes, start)
-        .await?;
+    rheo.reset_group(stream, "risk", Confirm::Yes, start).await?;
     println!("   reset with confirm, to start after 25");
     let anew = market.fetch("risk", 100).await?;
     assert!(numbers(&anew).into_iter().eq(26..=30));
@@ -242,17 +210,12 @@ async fn partitions_and_frontier(market: &Market) -> Result<()> {
     let rheo = &market.rheo;
     let stream = common::free_name(rheo, "market-partitions").await?;
     rheo.create_stream(&stream, 4).await?;
-    rheo.create_group(&stream, "risk", GroupOptions::default())
-        .await?;
+    rheo.create_group(&stream, "risk", GroupOptions::default()).await?;
     let mut euros = Vec::new();
     for i in [3, 6, 1, 2, 9] {
         let curve = CURVES[i % 3];
         let event = rheo.append(&stream, curve_update(i).key(curve)).await?;
-        println!(
-            "   {curve:14}  partition {}, sequence {}",
-            event.partition(),
-            event.sequence()
-        );
+        println!("   {curve:14}  partition {}, sequence {}", event.partition(), event.sequence());
         if curve == "EUR-EURIBOR-6M" {
             euros.push(event);
         }
@@ -287,11 +250,7 @@ async fn one_consumer_for_each_group(market: &Market) -> Result<()> {
         let sent = handled.send(delivery.event.sequence());
         async move { sent }
     };
-    let consumer = market
-        .rheo
-        .consumer(&market.stream, "archive")
-        .start(handler)
-        .await?;
+    let consumer = market.rheo.consumer(&market.stream, "archive").start(handler).await?;
     let mut processed = Vec::new();
     while processed.len() < 30 {
         processed.extend(received.recv().await);
@@ -300,11 +259,7 @@ async fn one_consumer_for_each_group(market: &Market) -> Result<()> {
     assert!(processed.iter().copied().eq(1..=30));
     println!("   archive processed {}", list(&processed));
 
-    let second = market
-        .rheo
-        .consumer(&market.stream, "archive")
-        .start(async |_| ())
-        .await;
+    let second = market.rheo.consumer(&market.stream, "archive").start(async |_| ()).await;
     let refused = refusal(second);
     assert_eq!(refused, ErrorKind::AlreadyRunning);
     println!("   a second consumer of archive: {refused}");
@@ -318,9 +273,7 @@ async fn one_consumer_for_each_group(market: &Market) -> Result<()> {
 /// Operations on the market's stream that say what they do.
 impl Market {
     async fn create_group(&self, group: &str, start: Start) -> Result<()> {
-        self.rheo
-            .create_group(&self.stream, group, GroupOptions::default().start(start))
-            .await
+        self.rheo.create_group(&self.stream, group, GroupOptions::default().start(start)).await
     }
 
     async fn fetch(&self, group: &str, limit: usize) -> Result<Vec<Delivery>> {
@@ -342,19 +295,12 @@ impl Market {
     async fn drain(&self, group: &str) -> Result<Vec<Delivery>> {
         let rest = self.fetch(group, 100).await?;
         self.ack_all(group, &rest).await?;
-        assert!(
-            self.rheo
-                .fetch(&self.stream, group, 1, FetchOptions::default())
-                .await?
-                .is_empty()
-        );
+        assert!(self.rheo.fetch(&self.stream, group, 1, FetchOptions::default()).await?.is_empty());
         Ok(rest)
     }
 
     async fn replay(&self, group: &str, what: &str, selection: Replay) -> Result<()> {
-        self.rheo
-            .replay(&self.stream, group, selection, ReplayOptions::default())
-            .await?;
+        self.rheo.replay(&self.stream, group, selection, ReplayOptions::default()).await?;
         println!("   {group} replays {what}: lag {}", self.lag(group).await?);
         Ok(())
     }
@@ -381,28 +327,17 @@ fn sequences(events: &[Event]) -> Vec<u64> {
 }
 
 fn numbers(deliveries: &[Delivery]) -> Vec<u64> {
-    deliveries
-        .iter()
-        .map(|delivery| delivery.event.sequence())
-        .collect()
+    deliveries.iter().map(|delivery| delivery.event.sequence()).collect()
 }
 
 fn attempts(deliveries: &[Delivery]) -> Vec<u32> {
-    deliveries
-        .iter()
-        .map(|delivery| delivery.lease.attempt())
-        .collect()
+    deliveries.iter().map(|delivery| delivery.lease.attempt()).collect()
 }
 
 /// Deliveries by attempt, as in "1..=5 at attempt 2".
 fn described(deliveries: &[Delivery]) -> String {
-    let of_attempt = |run: &[Delivery]| {
-        format!(
-            "{} at attempt {}",
-            list(&numbers(run)),
-            run[0].lease.attempt()
-        )
-    };
+    let of_attempt =
+        |run: &[Delivery]| format!("{} at attempt {}", list(&numbers(run)), run[0].lease.attempt());
     let same_attempt = |a: &Delivery, b: &Delivery| a.lease.attempt() == b.lease.attempt();
     let runs: Vec<_> = deliveries.chunk_by(same_attempt).map(of_attempt).collect();
     runs.join("; ")
@@ -414,10 +349,6 @@ fn list(sequences: &[u64]) -> String {
         [first, .., last] if sequences.windows(2).all(|pair| pair[0] + 1 == pair[1]) => {
             format!("{first}..={last}")
         }
-        _ => sequences
-            .iter()
-            .map(u64::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
+        _ => sequences.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
     }
 }

@@ -80,29 +80,21 @@ async fn feed(rheo: &Rheo, stream: &str) -> Result<usize> {
 /// The group `summary` keeps the latest price and the range of each symbol.
 /// An event that comes twice, or late, changes nothing.
 async fn start_summary(rheo: &Rheo, stream: &str, summaries: Summaries) -> Result<Consumer> {
-    rheo.create_group(stream, "summary", GroupOptions::default())
-        .await?;
+    rheo.create_group(stream, "summary", GroupOptions::default()).await?;
     let handler = move |delivery: Delivery| {
         let summaries = Arc::clone(&summaries);
-        async move {
-            delivery
-                .event
-                .payload_as()
-                .map(|price| add(&summaries, price))
-        }
+        async move { delivery.event.payload_as().map(|price| add(&summaries, price)) }
     };
     rheo.consumer(stream, "summary").start(handler).await
 }
 
 fn add(summaries: &Summaries, new: Price) {
     let mut summaries = summaries.lock().unwrap_or_else(PoisonError::into_inner);
-    let summary = summaries
-        .entry(new.symbol.clone())
-        .or_insert_with(|| Summary {
-            latest: new.clone(),
-            low: new.price,
-            high: new.price,
-        });
+    let summary = summaries.entry(new.symbol.clone()).or_insert_with(|| Summary {
+        latest: new.clone(),
+        low: new.price,
+        high: new.price,
+    });
     summary.low = summary.low.min(new.price);
     summary.high = summary.high.max(new.price);
     if new.date > summary.latest.date {
@@ -112,8 +104,7 @@ fn add(summaries: &Summaries, new: Price) {
 
 /// The group `screening` has a made-up rule: no price is under 10.
 async fn start_screening(rheo: &Rheo, stream: &str) -> Result<Consumer> {
-    rheo.create_group(stream, "screening", GroupOptions::default())
-        .await?;
+    rheo.create_group(stream, "screening", GroupOptions::default()).await?;
     rheo.consumer(stream, "screening").start(screen).await
 }
 
@@ -142,10 +133,7 @@ async fn print_symbols(rheo: &Rheo, stream: &str, summaries: &Summaries) -> Resu
     let summaries = summaries.lock().unwrap_or_else(PoisonError::into_inner);
     println!("symbol  latest price           lowest  highest  rejected");
     for (symbol, Summary { latest, low, high }) in &*summaries {
-        let rejected = dead
-            .iter()
-            .filter(|letter| letter.event.key() == Some(symbol))
-            .count();
+        let rejected = dead.iter().filter(|letter| letter.event.key() == Some(symbol)).count();
         let Price { price, date, .. } = latest;
         println!("{symbol:6}  {price:7.2} on {date}  {low:7.2}  {high:7.2}  {rejected:8}");
     }
@@ -159,16 +147,8 @@ async fn print_groups(rheo: &Rheo, stream: &str) -> Result<()> {
     for group in rheo.list_groups(stream).await? {
         let group = group.as_str();
         let info = rheo.group_info(stream, group).await?;
-        let done: u64 = info
-            .partitions
-            .iter()
-            .map(|partition| partition.frontier)
-            .sum();
-        println!(
-            "{group:10}  {done:4}  {:3}  {:12}",
-            info.lag(),
-            info.dead_letters()
-        );
+        let done: u64 = info.partitions.iter().map(|partition| partition.frontier).sum();
+        println!("{group:10}  {done:4}  {:3}  {:12}", info.lag(), info.dead_letters());
     }
     println!();
     Ok(())
@@ -179,18 +159,11 @@ async fn print_dead_letters(rheo: &Rheo, stream: &str) -> Result<()> {
     let dead = rheo.dead_letters(stream, "screening", 1000, None).await?;
     println!("{} dead letters, of which the first three:", dead.len());
     for letter in &dead[..3] {
-        println!(
-            "  {}: {}",
-            letter.event.key().unwrap_or_default(),
-            letter.reason
-        );
+        println!("  {}: {}", letter.event.key().unwrap_or_default(), letter.reason);
     }
 
     let under_10 = Filter::new(Field::payload(["price"]), Condition::Less(json!(10)));
-    let query = Query::new()
-        .event_type("price")
-        .filter(under_10)
-        .limit(1000);
+    let query = Query::new().event_type("price").filter(under_10).limit(1000);
     let found = rheo.query(stream, &query).await?;
     println!("{} prices under 10, by a query", found.len());
     assert_eq!(found.len(), dead.len());

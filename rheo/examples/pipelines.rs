@@ -31,13 +31,9 @@ async fn main() -> Result<()> {
     let rheo = rheo::connect(&common::url()).await?;
     let stream = common::free_name(&rheo, "trades").await?;
     rheo.create_stream(&stream, 1).await?;
-    let trade = |number| Trade {
-        shares: 10 * number,
-        price: 100 + number * number,
-    };
+    let trade = |number| Trade { shares: 10 * number, price: 100 + number * number };
     let event = |number| NewEvent::new("trade", trade(number));
-    rheo.append_batch(&stream, (1..=TRADES as u64).map(event).collect())
-        .await?;
+    rheo.append_batch(&stream, (1..=TRADES as u64).map(event).collect()).await?;
 
     one_by_one(&rheo, &stream).await?;
     three_at_a_time(&rheo, &stream).await?;
@@ -47,10 +43,8 @@ async fn main() -> Result<()> {
 
 /// Takes the trades as a group of their own, so that each pipeline sees all.
 async fn subscribe(rheo: &Rheo, stream: &str, group: &str) -> Result<Subscription> {
-    rheo.create_group(stream, group, GroupOptions::default())
-        .await?;
-    rheo.subscribe(stream, group, SubscribeOptions::default())
-        .await
+    rheo.create_group(stream, group, GroupOptions::default()).await?;
+    rheo.subscribe(stream, group, SubscribeOptions::default()).await
 }
 
 /// Ends a pipeline, and shows that nothing was left undone.
@@ -100,17 +94,11 @@ async fn three_at_a_time(rheo: &Rheo, stream: &str) -> Result<()> {
         for answer in Held::settle_all(chunk, Outcome::Ack).await {
             answer?;
         }
-        println!(
-            "   trades {numbers:?}: total {} is {shares} shares",
-            stored.sequence()
-        );
+        println!("   trades {numbers:?}: total {} is {shares} shares", stored.sequence());
     }
 
     let stored = rheo.read(&totals, 0, 0, 100).await?;
-    let stored: Vec<_> = stored
-        .iter()
-        .map(|total| total.payload()["shares"].as_u64())
-        .collect();
+    let stored: Vec<_> = stored.iter().map(|total| total.payload()["shares"].as_u64()).collect();
     assert_eq!(stored, [60, 150, 240, 330].map(Some));
     finish(rheo, trades, stream, "threes").await
 }
@@ -159,16 +147,9 @@ async fn several_at_once(rheo: &Rheo, stream: &str) -> Result<()> {
 
     let counts = trades.health().counts;
     assert_eq!((counts.acked, counts.retried, counts.rejected), (11, 1, 1));
-    println!(
-        "   acked {}, retried {}, rejected {}",
-        counts.acked, counts.retried, counts.rejected
-    );
+    println!("   acked {}, retried {}, rejected {}", counts.acked, counts.retried, counts.rejected);
     for letter in rheo.dead_letters(stream, "booking", 10, None).await? {
-        println!(
-            "   dead letter: trade {}, {}",
-            letter.event.sequence(),
-            letter.reason
-        );
+        println!("   dead letter: trade {}, {}", letter.event.sequence(), letter.reason);
     }
     finish(rheo, trades, stream, "booking").await
 }

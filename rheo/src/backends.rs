@@ -65,7 +65,9 @@ pub async fn open(url: &str) -> Result<Arc<dyn Backend>> {
     let feature = backend.feature;
     match open_enabled(feature, url).await {
         Some(opened) => opened,
-        None => Err(config(format!("enable the feature {feature:?} of the crate rheo for this URL"))),
+        None => {
+            Err(config(format!("enable the feature {feature:?} of the crate rheo for this URL")))
+        }
     }
 }
 
@@ -73,7 +75,9 @@ pub async fn open(url: &str) -> Result<Arc<dyn Backend>> {
 async fn open_memory(url: &str) -> Result<Arc<dyn Backend>> {
     match url {
         "memory:" | "memory://" => Ok(rheo_ets::Memory::new()),
-        _ => Err(config("nothing follows \"memory:\"; every connection is a store of its own".into())),
+        _ => Err(config(
+            "nothing follows \"memory:\"; every connection is a store of its own".into(),
+        )),
     }
 }
 

@@ -9,22 +9,14 @@ use std::process::{Command, Output};
 fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.ancestors().nth(2).unwrap();
-    let example = profile
-        .join("examples")
-        .join(name)
-        .with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(
-        example.exists(),
-        "build it first: cargo build -p rheo --examples"
-    );
+    let example =
+        profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(example.exists(), "build it first: cargo build -p rheo --examples");
     example
 }
 
 fn run(name: &str, arguments: &[&str]) -> Output {
-    Command::new(example(name))
-        .args(arguments)
-        .output()
-        .unwrap()
+    Command::new(example(name)).args(arguments).output().unwrap()
 }
 
 /// What the example prints, when it ends well.
@@ -38,11 +30,7 @@ fn printed(name: &str) -> String {
 /// The lines of `expected`, all of them, in this order, others allowed between.
 fn assert_lines(printed: &str, expected: &str) {
     let mut lines = printed.lines().map(str::trim);
-    for line in expected
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
+    for line in expected.lines().map(str::trim).filter(|line| !line.is_empty()) {
         assert!(
             lines.any(|printed| printed == line),
             "no line {line:?}, or not there, in:\n{printed}"
@@ -63,11 +51,7 @@ fn quickstart() {
     // Which partition comes first is the store's choice.
     for order in ["0-1  Ada 12.50", "0-2  Ada 7.25", "1-1  Bob 80.00"] {
         let line = format!("billed    {order}");
-        assert_eq!(
-            printed.lines().filter(|printed| *printed == line).count(),
-            1,
-            "{printed}"
-        );
+        assert_eq!(printed.lines().filter(|printed| *printed == line).count(), 1, "{printed}");
     }
 }
 

@@ -64,10 +64,7 @@ impl Backend for Toy {
     }
 
     async fn ping(&self) -> Result<Server> {
-        Ok(Server {
-            product: "toy".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-        })
+        Ok(Server { product: "toy".into(), version: env!("CARGO_PKG_VERSION").into() })
     }
 
     async fn create_stream(&self, stream: &StreamRef) -> Result<()> {
@@ -88,15 +85,11 @@ impl Backend for Toy {
     }
 
     async fn create_group(&self, request: &CreateGroup) -> Result<()> {
-        self.store()
-            .stream(&request.group.stream)?
-            .create_group(request)
+        self.store().stream(&request.group.stream)?.create_group(request)
     }
 
     async fn delete_group(&self, group: &GroupRef) -> Result<()> {
-        self.store()
-            .stream(&group.stream)?
-            .delete_group(&group.name)
+        self.store().stream(&group.stream)?.delete_group(&group.name)
     }
 
     async fn list_groups(&self, stream: &StreamRef) -> Result<Vec<GroupName>> {
@@ -172,9 +165,5 @@ impl Backend for Toy {
 }
 
 fn not_claimed(operation: &'static str) -> Error {
-    Error::new(
-        ErrorKind::Unsupported,
-        operation,
-        "this backend does not promise replay",
-    )
+    Error::new(ErrorKind::Unsupported, operation, "this backend does not promise replay")
 }

@@ -41,7 +41,5 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
         // gathers writes, and runs the suite on that path.
         coalesced_writes: true,
     },
-    limits: Limits {
-        event_bytes: 16 << 20,
-    },
+    limits: Limits { event_bytes: 16 << 20 },
 };

@@ -26,10 +26,7 @@ impl Group {
     pub(crate) fn new(request: &CreateGroup) -> Self {
         // One entry for each partition, and there is one.
         let start = request.start.first().copied().unwrap_or(0);
-        Self {
-            settings: request.settings,
-            progress: Progress::starting_after(start),
-        }
+        Self { settings: request.settings, progress: Progress::starting_after(start) }
     }
 
     pub(crate) fn claim(&mut self, log: &Log, request: &Claim) -> Vec<Delivery> {
@@ -57,9 +54,7 @@ impl Group {
         let now = request.now.or_system();
         let settle = |settlement: &Settlement| {
             in_this_partition(&settlement.token)?;
-            self.progress
-                .settle(&[settlement], now, &self.settings)
-                .remove(0)
+            self.progress.settle(&[settlement], now, &self.settings).remove(0)
         };
         request.settlements.iter().map(settle).collect()
     }
@@ -83,8 +78,7 @@ impl Group {
     }
 
     pub(crate) fn has_work(&self, log: &Log, now: Timestamp) -> bool {
-        self.progress
-            .claimable(log.last_sequence(), now, &self.settings)
+        self.progress.claimable(log.last_sequence(), now, &self.settings)
     }
 
     pub(crate) fn dead_letters(&self, log: &Log, request: &DeadLetters) -> Result<Vec<DeadLetter>> {
@@ -111,10 +105,7 @@ impl Group {
 
     fn dead_letter(&self, position: Position) -> Result<&Dead> {
         let here = position.partition == PARTITION;
-        let found = self
-            .progress
-            .dead_letter(position.sequence)
-            .filter(|_| here);
+        let found = self.progress.dead_letter(position.sequence).filter(|_| here);
         found.ok_or_else(|| {
             let context = format!("{position} is not in the dead-letter list");
             Error::new(ErrorKind::CursorNotFound, "dead_letters", context)

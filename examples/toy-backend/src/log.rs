@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rheo_core::backend::{Append, Range, Read, RoutedEvent, Search, Seek};
+use rheo_core::backend::{Append, Read, RoutedEvent, Search, Seek};
 use rheo_core::{Event, Filter, Order, Position, StreamName};
 use uuid::Uuid;
 
@@ -27,11 +27,7 @@ impl Log {
     /// Appends events in their order, and returns them as stored.
     pub(crate) fn append(&mut self, request: &Append) -> Vec<Event> {
         let stream = &request.stream.name;
-        request
-            .events
-            .iter()
-            .map(|event| self.append_one(stream, event))
-            .collect()
+        request.events.iter().map(|event| self.append_one(stream, event)).collect()
     }
 
     fn append_one(&mut self, stream: &StreamName, event: &RoutedEvent) -> Event {
@@ -69,18 +65,19 @@ impl Log {
         events.iter().take(request.limit).cloned().collect()
     }
 
-    /// Looks at every event in the ranges. The matcher of the core says what a
-    /// filter means; a store with indexes may narrow what it is asked about,
-    /// never decide otherwise.
+    /// Looks at one event after the other, as far as need be. The matcher of
+    /// the core says what a filter means; a store with indexes may narrow what
+    /// it is asked about, never decide otherwise.
     pub(crate) fn search(&self, request: &Search) -> Vec<Event> {
-        let in_range = |range: &Range| self.range(range.first, range.last);
-        let candidates = request.ranges.iter().flat_map(in_range);
+        // There is one partition, and so one range at most.
+        let range = request.ranges.first();
+        let mut rest = range.map_or(&[][..], |range| self.range(range.first, range.last));
+        let candidates = std::iter::from_fn(|| match request.order {
+            Order::Ascending => rest.split_off_first(),
+            Order::Descending => rest.split_off_last(),
+        });
         let matching = candidates.filter(|event| Filter::matches_all(&request.filters, event));
-        let mut found: Vec<&Event> = matching.collect();
-        if request.order == Order::Descending {
-            found.reverse();
-        }
-        found.into_iter().take(request.limit).cloned().collect()
+        matching.take(request.limit).cloned().collect()
     }
 
     /// The sequence after which a group that begins at `seek` starts.
@@ -88,10 +85,7 @@ impl Log {
         let before = match seek {
             Seek::End => None,
             // Timestamps need not ascend: they come from the appenders' clocks.
-            Seek::At(instant) => self
-                .events
-                .iter()
-                .position(|event| event.timestamp() >= instant),
+            Seek::At(instant) => self.events.iter().position(|event| event.timestamp() >= instant),
         };
         before.map_or(self.last_sequence(), |index| index as u64)
     }

@@ -27,12 +27,8 @@ pub(crate) struct Stream {
 
 impl Store {
     pub(crate) fn create_stream(&mut self, stream: &StreamRef) -> Result<()> {
-        vacant(
-            self.streams.entry(stream.name.clone()),
-            "create_stream",
-            &stream.name,
-        )?
-        .insert(Stream::default());
+        vacant(self.streams.entry(stream.name.clone()), "create_stream", &stream.name)?
+            .insert(Stream::default());
         Ok(())
     }
 
@@ -47,10 +43,7 @@ impl Store {
     }
 
     pub(crate) fn stream_refs(&self) -> Vec<StreamRef> {
-        let of_name = |name: &StreamName| StreamRef {
-            name: name.clone(),
-            partitions: PARTITIONS,
-        };
+        let of_name = |name: &StreamName| StreamRef { name: name.clone(), partitions: PARTITIONS };
         self.streams.keys().map(of_name).collect()
     }
 
@@ -99,11 +92,9 @@ fn vacant<'a, K: Ord, V>(
 ) -> Result<Vacancy<'a, K, V>> {
     match entry {
         Entry::Vacant(place) => Ok(place),
-        Entry::Occupied(_) => Err(Error::new(
-            ErrorKind::AlreadyExists,
-            operation,
-            format!("{name:?}"),
-        )),
+        Entry::Occupied(_) => {
+            Err(Error::new(ErrorKind::AlreadyExists, operation, format!("{name:?}")))
+        }
     }
 }
 

@@ -55,7 +55,8 @@ async fn contiguous_with_32_appenders(trial: Trial) {
         })
     };
     let appended = join_all((0..32).map(appender)).await;
-    let mut appended: Vec<Event> = appended.into_iter().flat_map(|one| one.expect("no panic")).collect();
+    let mut appended: Vec<Event> =
+        appended.into_iter().flat_map(|one| one.expect("no panic")).collect();
     appended.sort_by_key(Event::sequence);
     assert_contiguous(&clients[0], 0, 256).await;
     assert_eq!(appended, all_of(&clients[1], 0).await);
@@ -145,7 +146,8 @@ async fn a_batch_is_contiguous_in_each_partition(trial: Trial) {
     append_to(&rheo, 1, 2).await;
     let partitions = [2, 1, 1, 0, 2, 1];
     let event = |partition| NewEvent::new("t", 1).partition(partition);
-    let stored = rheo.append_batch("s", partitions.map(event).into()).await.expect("it is appended");
+    let stored =
+        rheo.append_batch("s", partitions.map(event).into()).await.expect("it is appended");
     let positions: Vec<_> = stored.iter().map(|one| (one.partition(), one.sequence())).collect();
     assert_eq!(positions, [(2, 1), (1, 3), (1, 4), (0, 1), (2, 2), (1, 5)]);
 }
@@ -263,7 +265,8 @@ async fn a_group_sees_no_late_arrival(trial: Trial) {
     let (count, appenders) = start_appenders(&trial).await;
     let mut seen = Vec::new();
     while (seen.len() as u64) < count {
-        let deliveries = rheo.fetch("s", "g", 50, FetchOptions::default()).await.expect("it fetches");
+        let deliveries =
+            rheo.fetch("s", "g", 50, FetchOptions::default()).await.expect("it fetches");
         seen.extend(sequences(&deliveries));
         tokio::task::yield_now().await;
     }

@@ -66,11 +66,7 @@ async fn wrong_arguments_are_invalid(trial: Trial) {
         (1, options().consumer("")),
     ] {
         let refused = rheo.fetch("s", "g", limit, options.clone()).await;
-        assert_eq!(
-            failure(refused),
-            ErrorKind::Invalid,
-            "limit {limit}, {options:?}"
-        );
+        assert_eq!(failure(refused), ErrorKind::Invalid, "limit {limit}, {options:?}");
     }
     assert_eq!(attempts(&fetch(&rheo, 1).await), [1]);
 }
@@ -108,58 +104,41 @@ async fn only_from_the_chosen_partitions(trial: Trial) {
         claimed.extend(deliveries.iter().map(|delivery| delivery.event.position()));
     }
     claimed.sort_unstable_by_key(|position| (position.partition, position.sequence));
-    let claimed: Vec<_> = claimed
-        .iter()
-        .map(|at| (at.partition, at.sequence))
-        .collect();
+    let claimed: Vec<_> = claimed.iter().map(|at| (at.partition, at.sequence)).collect();
     assert_eq!(claimed, [(0, 1), (0, 2), (2, 1), (2, 2)]);
     assert_eq!(rheo.fetch("s", "g", 9, options).await.unwrap(), []);
 }
 
 /// No two claims share a lease id, be it of one fetch or of one event.
 async fn each_claim_has_a_lease_id_of_its_own(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(9))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(9)).await;
     append_to(&rheo, 0, 4).await;
     let mut ids = HashSet::new();
     for _ in 0..4 {
         let deliveries = fetch(&rheo, 4).await;
         assert_eq!(deliveries.len(), 4);
         for delivery in &deliveries {
-            assert!(
-                ids.insert(delivery.lease.lease_id()),
-                "{:?}",
-                delivery.lease
-            );
+            assert!(ids.insert(delivery.lease.lease_id()), "{:?}", delivery.lease);
             assert!(!delivery.lease.receipt().to_string().is_empty());
         }
         rheo.release(&deliveries[0]).await.unwrap();
-        rheo.retry(&deliveries[1], "again", Duration::ZERO)
-            .await
-            .unwrap();
+        rheo.retry(&deliveries[1], "again", Duration::ZERO).await.unwrap();
         trial.advance_secs(5);
     }
 }
 
 /// The attempt goes up by one with every claim, whatever ended the last one.
 async fn attempt_is_one_higher_each_time(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(4))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(4)).await;
     append_to(&rheo, 0, 1).await;
     assert_eq!(attempts(&fetch(&rheo, 1).await), [1]);
     trial.advance_secs(5);
     let second = fetch(&rheo, 1).await;
     assert_eq!(attempts(&second), [2]);
-    rheo.retry(&second[0], "at once", Duration::ZERO)
-        .await
-        .unwrap();
+    rheo.retry(&second[0], "at once", Duration::ZERO).await.unwrap();
     let third = fetch(&rheo, 1).await;
     assert_eq!(attempts(&third), [3]);
-    rheo.retry(&third[0], "later", Duration::from_secs(1))
-        .await
-        .unwrap();
+    rheo.retry(&third[0], "later", Duration::from_secs(1)).await.unwrap();
     trial.advance_secs(1);
     assert_eq!(attempts(&fetch(&rheo, 1).await), [4]);
 }
@@ -170,14 +149,9 @@ async fn a_lease_tells_its_terms(trial: Trial) {
     append_to(&rheo, 0, 1).await;
     trial.advance_micros(1_234_567);
     let lasting = Duration::from_micros(7_654_321);
-    let options = FetchOptions::default()
-        .consumer("worker é: 7")
-        .lease(lasting);
+    let options = FetchOptions::default().consumer("worker é: 7").lease(lasting);
     let Delivery { event, lease } = rheo.fetch("s", "g", 1, options).await.unwrap().remove(0);
-    assert_eq!(
-        (lease.stream().as_str(), lease.group().as_str()),
-        ("s", "g")
-    );
+    assert_eq!((lease.stream().as_str(), lease.group().as_str()), ("s", "g"));
     assert_eq!(lease.consumer().as_str(), "worker é: 7");
     assert_eq!(lease.position(), event.position());
     assert_eq!(lease.leased_at(), trial.clock().now());
@@ -211,11 +185,7 @@ async fn two_open_claims_get_two_events(trial: Trial) {
 async fn racing_claims_share_no_event(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
     append_to(&rheo, 0, 200).await;
-    let mut claimed: Vec<_> = race(&trial)
-        .await
-        .iter()
-        .flat_map(|own| sequences(own))
-        .collect();
+    let mut claimed: Vec<_> = race(&trial).await.iter().flat_map(|own| sequences(own)).collect();
     claimed.sort_unstable();
     assert_eq!(claimed, (1..=200).collect::<Vec<_>>());
 }
@@ -231,10 +201,7 @@ async fn an_expired_lease_has_one_heir(trial: Trial) {
     let mut claimed = sequences(&heirs);
     claimed.sort_unstable();
     assert_eq!(claimed, (1..=100).collect::<Vec<_>>());
-    for answer in rheo
-        .settle(expired.iter().map(|old| (old, Outcome::Ack)))
-        .await
-    {
+    for answer in rheo.settle(expired.iter().map(|old| (old, Outcome::Ack))).await {
         assert_eq!(failure(answer), ErrorKind::StaleLease);
     }
 }
@@ -257,11 +224,7 @@ async fn race(trial: &Trial) -> Vec<Vec<Delivery>> {
             }
         }));
     }
-    join_all(clients)
-        .await
-        .into_iter()
-        .map(|own| own.expect("no client panics"))
-        .collect()
+    join_all(clients).await.into_iter().map(|own| own.expect("no client panics")).collect()
 }
 
 /// Inside a partition events come in the order of their sequences.
@@ -281,17 +244,12 @@ async fn redeliveries_come_before_new_events(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
     append_to(&rheo, 0, 9).await;
     let first = fetch(&rheo, 5).await;
-    rheo.retry(&first[3], "again", Duration::ZERO)
-        .await
-        .unwrap();
+    rheo.retry(&first[3], "again", Duration::ZERO).await.unwrap();
     rheo.release(&first[1]).await.unwrap();
     let one = fetch(&rheo, 1).await;
     assert_eq!((sequences(&one), attempts(&one)), (vec![2], vec![1]));
     let rest = fetch(&rheo, 3).await;
-    assert_eq!(
-        (sequences(&rest), attempts(&rest)),
-        (vec![4, 6, 7], vec![2, 1, 1])
-    );
+    assert_eq!((sequences(&rest), attempts(&rest)), (vec![4, 6, 7], vec![2, 1, 1]));
 }
 
 /// Expired, retried, delayed and released events come in the order of their sequences.
@@ -323,18 +281,13 @@ async fn a_busy_partition_starves_no_other(trial: Trial) {
     append_to(&rheo, 2, 200).await;
     for round in 1..=3 {
         append_to(&rheo, 1, 1).await;
-        assert!(
-            comes_within(&rheo, 1, round, 12).await,
-            "event {round} of partition 1 waits"
-        );
+        assert!(comes_within(&rheo, 1, round, 12).await, "event {round} of partition 1 waits");
     }
 }
 
 /// An event that fails at once, again and again, does not keep other partitions waiting.
 async fn a_failing_partition_starves_no_other(trial: Trial) {
-    let rheo = trial
-        .with_group(3, GroupOptions::default().max_attempts(1000))
-        .await;
+    let rheo = trial.with_group(3, GroupOptions::default().max_attempts(1000)).await;
     for partition in 0..3 {
         append_to(&rheo, partition, 1).await;
     }
@@ -342,9 +295,7 @@ async fn a_failing_partition_starves_no_other(trial: Trial) {
     for _ in 0..12 {
         for delivery in fetch(&rheo, 1).await {
             if delivery.event.partition() == 0 {
-                rheo.retry(&delivery, "it fails", Duration::ZERO)
-                    .await
-                    .unwrap();
+                rheo.retry(&delivery, "it fails", Duration::ZERO).await.unwrap();
             } else {
                 waiting.remove(&delivery.event.partition());
             }

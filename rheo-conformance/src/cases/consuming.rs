@@ -111,9 +111,8 @@ async fn leases_are_renewed_at_half_time(trial: Trial) {
         eventually("it is renewed", async || line.renewals().len() == half).await;
     }
     let times = line.renewals().into_iter().map(|renewal| (renewal.now, renewal.lease));
-    let expected = [5, 10, 15].map(|secs| {
-        (rheo_core::Now::At(begun + Duration::from_secs(secs)), LEASE)
-    });
+    let expected =
+        [5, 10, 15].map(|secs| (rheo_core::Now::At(begun + Duration::from_secs(secs)), LEASE));
     assert_eq!(times.collect::<Vec<_>>(), expected);
 }
 
@@ -163,12 +162,13 @@ async fn settles_gather(trial: Trial) {
 async fn the_outcome_settles(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
     append_to(&rheo, 0, 4).await;
-    let gated = Gated::open(|delivery| match (delivery.event.sequence(), delivery.lease.attempt()) {
-        (2, _) => Outcome::reject("no use"),
-        (3, 1) => Outcome::retry("not yet"),
-        (4, 1) => Outcome::retry_after("later", LEASE),
-        _ => Outcome::Ack,
-    });
+    let gated =
+        Gated::open(|delivery| match (delivery.event.sequence(), delivery.lease.attempt()) {
+            (2, _) => Outcome::reject("no use"),
+            (3, 1) => Outcome::retry("not yet"),
+            (4, 1) => Outcome::retry_after("later", LEASE),
+            _ => Outcome::Ack,
+        });
     let consumer = rheo.consumer("s", "g").concurrency(1).lease(HOUR * 1000);
     let consumer = consumer.start(gated.clone()).await.expect("the group is there");
     eventually("only the delayed one is left", async || lag(&rheo).await == 1).await;

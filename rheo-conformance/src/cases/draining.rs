@@ -229,13 +229,12 @@ async fn partitions_do_not_wait(trial: Trial) {
 async fn a_retry_releases_the_rest(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default().ordered(true)).await;
     append_to(&rheo, 0, 5).await;
-    let gated = Gated::open(|delivery| {
-        match (delivery.event.sequence(), delivery.lease.attempt()) {
+    let gated =
+        Gated::open(|delivery| match (delivery.event.sequence(), delivery.lease.attempt()) {
             (2, 1) => Outcome::retry_after("later", HOUR),
             (4, 1) => Outcome::retry("again"),
             _ => Outcome::Ack,
-        }
-    });
+        });
     let consumer = rheo.consumer("s", "g").concurrency(8).lease(HOUR * 1000);
     let _consumer = consumer.start(gated.clone()).await.expect("the group is there");
     eventually("the second is retried", async || gated.begun().len() >= 2).await;
@@ -258,12 +257,11 @@ async fn a_retry_releases_the_rest(trial: Trial) {
 async fn a_panic_releases_the_rest(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default().ordered(true)).await;
     append_to(&rheo, 0, 3).await;
-    let gated = Gated::open(|delivery| {
-        match (delivery.event.sequence(), delivery.lease.attempt()) {
+    let gated =
+        Gated::open(|delivery| match (delivery.event.sequence(), delivery.lease.attempt()) {
             (1, 1 | 2) => panic_quietly("out of paper"),
             _ => Outcome::Ack,
-        }
-    });
+        });
     let consumer = rheo.consumer("s", "g").concurrency(8);
     let _consumer = consumer.start(gated.clone()).await.expect("the group is there");
     eventually("all are settled", async || {

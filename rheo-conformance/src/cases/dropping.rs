@@ -54,10 +54,7 @@ async fn fetches_lose_nothing(trial: Trial) {
     trial.advance_secs(5);
     let rest = sequences(&drain(&rheo).await);
     assert!(rest.is_sorted());
-    assert!(
-        rest.iter().all(|&sequence| delivered.insert(sequence)),
-        "an acked event came again"
-    );
+    assert!(rest.iter().all(|&sequence| delivered.insert(sequence)), "an acked event came again");
     assert_eq!(delivered, (1..=500).collect());
     assert_eq!(info(&rheo).await.lag(), 0);
 }
@@ -86,10 +83,7 @@ async fn appends_leave_no_gap(trial: Trial) {
         answered.extend(polled_at_most(polls, append(&rheo, n)).await);
         if n % 20 == 0 {
             let next = append(&rheo, 1000 + n).await;
-            assert_eq!(
-                rheo.read("s", 0, next.0 - 1, 1).await.unwrap()[0].sequence(),
-                next.0
-            );
+            assert_eq!(rheo.read("s", 0, next.0 - 1, 1).await.unwrap()[0].sequence(), next.0);
             answered.push(next);
         }
     }
@@ -124,13 +118,7 @@ async fn appends_spoil_nobody_elses(trial: Trial) {
 /// Appends an event that says `n`: its sequence, and `n`.
 async fn append(rheo: &Rheo, n: u64) -> (u64, u64) {
     let event = NewEvent::new("n", json!(n)).partition(0);
-    (
-        rheo.append("s", event)
-            .await
-            .expect("the append succeeds")
-            .sequence(),
-        n,
-    )
+    (rheo.append("s", event).await.expect("the append succeeds").sequence(), n)
 }
 
 /// Asserts that the log has no gap, no event twice, and each answered one in its place.
@@ -138,15 +126,9 @@ async fn log_holds(rheo: &Rheo, answered: &[(u64, u64)]) {
     let log = rheo.read("s", 0, 0, 10_000).await.unwrap();
     let found: Vec<_> = log.iter().map(|event| event.sequence()).collect();
     assert_eq!(found, (1..=log.len() as u64).collect::<Vec<_>>());
-    let said: Vec<u64> = log
-        .iter()
-        .map(|event| event.payload().as_u64().expect("it says n"))
-        .collect();
-    assert_eq!(
-        said.iter().collect::<BTreeSet<_>>().len(),
-        said.len(),
-        "one is there twice"
-    );
+    let said: Vec<u64> =
+        log.iter().map(|event| event.payload().as_u64().expect("it says n")).collect();
+    assert_eq!(said.iter().collect::<BTreeSet<_>>().len(), said.len(), "one is there twice");
     for (sequence, n) in answered {
         assert_eq!(said[*sequence as usize - 1], *n);
     }
@@ -210,11 +192,7 @@ async fn a_replay_is_all_or_nothing(trial: Trial) {
             1 => Replay::Matching(rheo_core::Query::new().after_sequence(3)),
             _ => Replay::From(trial.clock().now()),
         };
-        let back = if matches!(selection, Replay::From(_)) {
-            0
-        } else {
-            3
-        };
+        let back = if matches!(selection, Replay::From(_)) { 0 } else { 3 };
         let call = rheo.replay("s", "g", selection, ReplayOptions::default());
         if let Some(answer) = polled_at_most(rng.usize(0..2 * MOST_POLLS), call).await {
             answer.unwrap();
@@ -273,9 +251,7 @@ async fn a_replay_leaves_each_event_in_one_state(trial: Trial) {
         };
         eventually("each event is in one state", whole).await;
     }
-    rheo.replay("s", "g", Replay::AfterSequence(0), ReplayOptions::default())
-        .await
-        .unwrap();
+    rheo.replay("s", "g", Replay::AfterSequence(0), ReplayOptions::default()).await.unwrap();
     assert_eq!(sequences(&drain(&rheo).await), (1..=9).collect::<Vec<_>>());
     assert_eq!(dead(&rheo).await, []);
 }

@@ -38,10 +38,7 @@ async fn an_expired_lease_is_found_among_pending_ones(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
     append_to(&rheo, 0, 2001).await;
     let long = FetchOptions::default().lease(Duration::from_secs(3600));
-    assert_eq!(
-        rheo.fetch("s", "g", 999, long.clone()).await.unwrap().len(),
-        999
-    );
+    assert_eq!(rheo.fetch("s", "g", 999, long.clone()).await.unwrap().len(), 999);
     assert_eq!(sequences(&fetch(&rheo, 1).await), [1000]);
     assert_eq!(rheo.fetch("s", "g", 1000, long).await.unwrap().len(), 1000);
     trial.advance_secs(5);
@@ -63,10 +60,7 @@ async fn a_consumer_that_vanished_costs_its_lease_time(trial: Trial) {
     rheo.ack(&during[1]).await.unwrap();
     trial.advance_secs(5);
     let taken = drain(&rheo).await;
-    assert_eq!(
-        (sequences(&taken), attempts(&taken)),
-        (vec![1, 2, 3, 4], vec![2; 4])
-    );
+    assert_eq!((sequences(&taken), attempts(&taken)), (vec![1, 2, 3, 4], vec![2; 4]));
     assert_eq!(info(&rheo).await.lag(), 0);
 }
 
@@ -74,29 +68,15 @@ async fn a_consumer_that_vanished_costs_its_lease_time(trial: Trial) {
 async fn a_consumer_restarted_under_its_name_gets_its_events_back(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
     append_to(&rheo, 0, 3).await;
-    let options = FetchOptions::default()
-        .consumer("w")
-        .lease(Duration::from_secs(5));
+    let options = FetchOptions::default().consumer("w").lease(Duration::from_secs(5));
     let died = trial.rheo().await;
-    assert_eq!(
-        died.fetch("s", "g", 3, options.clone())
-            .await
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(died.fetch("s", "g", 3, options.clone()).await.unwrap().len(), 3);
     drop(died);
     let restarted = trial.rheo().await;
-    assert_eq!(
-        restarted.fetch("s", "g", 3, options.clone()).await.unwrap(),
-        []
-    );
+    assert_eq!(restarted.fetch("s", "g", 3, options.clone()).await.unwrap(), []);
     trial.advance_secs(5);
     let back = restarted.fetch("s", "g", 3, options).await.unwrap();
-    assert_eq!(
-        (sequences(&back), attempts(&back)),
-        (vec![1, 2, 3], vec![2; 3])
-    );
+    assert_eq!((sequences(&back), attempts(&back)), (vec![1, 2, 3], vec![2; 3]));
 }
 
 /// When all consumers are gone and their leases over, nothing counts as leased.
@@ -104,9 +84,7 @@ async fn counts_return_to_zero_when_leases_expire(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
     append_to(&rheo, 0, 9).await;
     for consumer in ["a", "b", "c"] {
-        let options = FetchOptions::default()
-            .consumer(consumer)
-            .lease(Duration::from_secs(5));
+        let options = FetchOptions::default().consumer(consumer).lease(Duration::from_secs(5));
         let client = trial.rheo().await;
         assert_eq!(client.fetch("s", "g", 3, options).await.unwrap().len(), 3);
     }
@@ -114,10 +92,7 @@ async fn counts_return_to_zero_when_leases_expire(trial: Trial) {
     assert_eq!((before.leased(), before.waiting(), before.lag()), (9, 0, 9));
     trial.advance_secs(5);
     let expired = info(&rheo).await;
-    assert_eq!(
-        (expired.leased(), expired.waiting(), expired.lag()),
-        (0, 9, 9)
-    );
+    assert_eq!((expired.leased(), expired.waiting(), expired.lag()), (0, 9, 9));
     drain(&rheo).await;
     let after = info(&rheo).await;
     assert_eq!((after.leased(), after.waiting(), after.lag()), (0, 0, 0));

@@ -70,10 +70,8 @@ async fn an_ended_lease_is_told(trial: Trial) {
     let deliveries = fetch(&rheo, 2).await;
     rheo.ack(&deliveries[0]).await.expect("the lease is current");
     let mismatched = deliveries[1].lease.clone().with_receipt(Receipt::entry("another"));
-    let tried = [
-        (&deliveries[0].lease, ErrorKind::StaleLease),
-        (&mismatched, ErrorKind::ReceiptMismatch),
-    ];
+    let tried =
+        [(&deliveries[0].lease, ErrorKind::StaleLease), (&mismatched, ErrorKind::ReceiptMismatch)];
     for (lease, kind) in tried {
         for operation in operations(&rheo, "s", "g", Some(lease)) {
             if operation.needs == Needs::Lease {

@@ -84,14 +84,8 @@ async fn a_lease_taken_over_changes_nothing(trial: Trial) {
 async fn the_name_of_the_consumer_does_not_help(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
     append_to(&rheo, 0, 1).await;
-    let options = FetchOptions::default()
-        .consumer("w")
-        .lease(Duration::from_secs(5));
-    let old = rheo
-        .fetch("s", "g", 1, options.clone())
-        .await
-        .unwrap()
-        .remove(0);
+    let options = FetchOptions::default().consumer("w").lease(Duration::from_secs(5));
+    let old = rheo.fetch("s", "g", 1, options.clone()).await.unwrap().remove(0);
     rheo.release(&old).await.unwrap();
     let new = rheo.fetch("s", "g", 1, options).await.unwrap().remove(0);
     assert_eq!((old.lease.attempt(), new.lease.attempt()), (1, 1));
@@ -105,22 +99,14 @@ async fn a_wrong_receipt_is_a_mismatch(trial: Trial) {
     append_to(&rheo, 0, 2).await;
     let held = fetch(&rheo, 2).await;
     let elses = held[1].lease.receipt().clone();
-    for receipt in [
-        Receipt::entry("nothing"),
-        Receipt::entry(""),
-        Receipt::entry("0-1"),
-        elses,
-    ] {
+    for receipt in [Receipt::entry("nothing"), Receipt::entry(""), Receipt::entry("0-1"), elses] {
         if receipt != *held[0].lease.receipt() {
             let lease = held[0].lease.clone().with_receipt(receipt);
             refused(&rheo, &lease, ErrorKind::ReceiptMismatch).await;
         }
     }
     rheo.ack(&held[0]).await.unwrap();
-    let ended = held[0]
-        .lease
-        .clone()
-        .with_receipt(Receipt::entry("nothing"));
+    let ended = held[0].lease.clone().with_receipt(Receipt::entry("nothing"));
     refused(&rheo, &ended, ErrorKind::StaleLease).await;
 }
 
@@ -132,10 +118,7 @@ async fn a_wrong_lease_id_is_stale(trial: Trial) {
     let guessed = LeaseId::new(Fence::random(), held.event.position()).to_string();
     let with_receipt = altered(&held.lease, &[("lease_id", &guessed)]);
     refused(&rheo, &with_receipt, ErrorKind::StaleLease).await;
-    let alone = altered(
-        &held.lease,
-        &[("lease_id", &guessed), ("receipt", &guessed)],
-    );
+    let alone = altered(&held.lease, &[("lease_id", &guessed), ("receipt", &guessed)]);
     refused(&rheo, &alone, ErrorKind::StaleLease).await;
     rheo.ack(&held).await.unwrap();
 }
@@ -143,15 +126,9 @@ async fn a_wrong_lease_id_is_stale(trial: Trial) {
 /// A lease shown to another group of the stream, which holds the same event, is stale there.
 async fn a_lease_is_of_its_group_alone(trial: Trial) {
     let rheo = trial.with_group(1, GroupOptions::default()).await;
-    rheo.create_group("s", "h", GroupOptions::default())
-        .await
-        .unwrap();
+    rheo.create_group("s", "h", GroupOptions::default()).await.unwrap();
     append_to(&rheo, 0, 1).await;
-    let of_h = rheo
-        .fetch("s", "h", 1, FetchOptions::default())
-        .await
-        .unwrap()
-        .remove(0);
+    let of_h = rheo.fetch("s", "h", 1, FetchOptions::default()).await.unwrap().remove(0);
     let of_g = claim_one(&rheo).await;
     let shown_to_g = altered(&of_h.lease, &[("group", "g")]);
     refused(&rheo, &shown_to_g, ErrorKind::StaleLease).await;
@@ -170,18 +147,12 @@ fn altered(lease: &Lease, fields: &[(&str, &str)]) -> Lease {
 
 /// Of many clients that settle one lease at once, one succeeds, and its outcome is what holds.
 async fn of_racing_settles_one_wins(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(99))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(99)).await;
     let clients = [trial.rheo().await, trial.rheo().await, trial.rheo().await];
     for sequence in 1..=20 {
         append_to(&rheo, 0, 1).await;
         let held = claim_one(&rheo).await;
-        let outcomes = [
-            Outcome::Ack,
-            Outcome::reject("bad"),
-            Outcome::retry("again"),
-        ];
+        let outcomes = [Outcome::Ack, Outcome::reject("bad"), Outcome::retry("again")];
         let race = clients.iter().zip(&outcomes).map(|(client, outcome)| {
             let (client, held, outcome) = (client.clone(), held.clone(), outcome.clone());
             tokio::spawn(async move { client.settle([(held, outcome)]).await.remove(0) })

@@ -74,16 +74,12 @@ async fn a_restart_goes_on_at_the_hole(trial: Trial) {
 
 /// The frontier passes what was rejected, used up by retries or used up by expiry.
 async fn a_dead_letter_is_no_hole(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1)).await;
     append_to(&rheo, 0, 4).await;
     let held = fetch(&rheo, 4).await;
     rheo.reject(&held[0], "bad").await.unwrap();
     assert_eq!(frontiers(&rheo).await, [1]);
-    rheo.retry(&held[1], "failed", Duration::ZERO)
-        .await
-        .unwrap();
+    rheo.retry(&held[1], "failed", Duration::ZERO).await.unwrap();
     assert_eq!(frontiers(&rheo).await, [2]);
     rheo.ack(&held[3]).await.unwrap();
     trial.advance_secs(5);
@@ -95,9 +91,7 @@ async fn a_dead_letter_is_no_hole(trial: Trial) {
 /// What waits for a retry or was handed back is open, with or without a delay.
 async fn a_retry_and_a_release_are_holes(trial: Trial) {
     let (rheo, held) = holding(&trial, 4).await;
-    rheo.retry(&held[0], "later", Duration::from_secs(9))
-        .await
-        .unwrap();
+    rheo.retry(&held[0], "later", Duration::from_secs(9)).await.unwrap();
     rheo.release(&held[2]).await.unwrap();
     rheo.ack(&held[1]).await.unwrap();
     rheo.ack(&held[3]).await.unwrap();
@@ -119,15 +113,9 @@ async fn it_begins_where_the_group_does(trial: Trial) {
         ("third", Start::AfterSequence(3), 2),
         ("end", Start::End, 0),
     ] {
-        rheo.create_group("s", group, GroupOptions::default().start(start))
-            .await
-            .unwrap();
+        rheo.create_group("s", group, GroupOptions::default().start(start)).await.unwrap();
         let progress = rheo.group_info("s", group).await.unwrap().partitions[0];
-        assert_eq!(
-            (progress.frontier, progress.lag()),
-            (5 - lag, lag),
-            "{group}"
-        );
+        assert_eq!((progress.frontier, progress.lag()), (5 - lag, lag), "{group}");
         assert_eq!(progress.high_watermark, 5, "{group}");
     }
 }
@@ -161,9 +149,7 @@ async fn a_replay_takes_it_back(trial: Trial) {
         (Replay::Positions(vec![at(8), at(3)]), 2, vec![3, 8]),
         (Replay::AfterSequence(0), 0, (1..=9).collect()),
     ] {
-        rheo.replay("s", "g", selection, ReplayOptions::default())
-            .await
-            .unwrap();
+        rheo.replay("s", "g", selection, ReplayOptions::default()).await.unwrap();
         assert_eq!(frontiers(&rheo).await, [frontier]);
         assert_eq!(sequences(&drain(&rheo).await), replayed);
         assert_eq!(frontiers(&rheo).await, [9]);
@@ -175,14 +161,9 @@ async fn a_reset_sets_it_anew(trial: Trial) {
     let (rheo, held) = holding(&trial, 6).await;
     rheo.ack(&held[0]).await.unwrap();
     rheo.ack(&held[4]).await.unwrap();
-    for (start, frontier) in [
-        (Start::AfterSequence(3), 3),
-        (Start::End, 6),
-        (Start::Beginning, 0),
-    ] {
-        rheo.reset_group("s", "g", Confirm::Yes, start)
-            .await
-            .unwrap();
+    for (start, frontier) in [(Start::AfterSequence(3), 3), (Start::End, 6), (Start::Beginning, 0)]
+    {
+        rheo.reset_group("s", "g", Confirm::Yes, start).await.unwrap();
         assert_eq!(frontiers(&rheo).await, [frontier]);
     }
     assert_eq!(sequences(&drain(&rheo).await), [1, 2, 3, 4, 5, 6]);
@@ -199,10 +180,7 @@ async fn a_drained_stream_has_no_lag(trial: Trial) {
     for batch in 0..BATCHES {
         let deliveries = fetch(&rheo, 10_000).await;
         let first = batch * 10_000 + 1;
-        assert_eq!(
-            sequences(&deliveries),
-            (first..first + 10_000).collect::<Vec<_>>()
-        );
+        assert_eq!(sequences(&deliveries), (first..first + 10_000).collect::<Vec<_>>());
         ack_all(&rheo, &deliveries).await;
         assert_eq!(frontiers(&rheo).await, [first + 9_999]);
     }
@@ -213,20 +191,11 @@ async fn a_drained_stream_has_no_lag(trial: Trial) {
 
 /// Through a random history of everything that a group can undergo, the law holds at every step.
 async fn it_holds_through_any_history(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(u32::MAX))
-        .await;
-    let mut history = History {
-        rng: trial.rng(),
-        ..History::default()
-    };
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(u32::MAX)).await;
+    let mut history = History { rng: trial.rng(), ..History::default() };
     for step in 0..300 {
         history.step(&trial, &rheo).await;
-        assert_eq!(
-            frontiers(&rheo).await,
-            [history.frontier()],
-            "after step {step}"
-        );
+        assert_eq!(frontiers(&rheo).await, [history.frontier()], "after step {step}");
     }
 }
 
@@ -241,9 +210,7 @@ struct History {
 
 impl History {
     fn frontier(&self) -> u64 {
-        (1..)
-            .find(|sequence| !self.terminal.contains(sequence))
-            .map_or(0, |open| open - 1)
+        (1..).find(|sequence| !self.terminal.contains(sequence)).map_or(0, |open| open - 1)
     }
 
     async fn step(&mut self, trial: &Trial, rheo: &Rheo) {
@@ -260,9 +227,7 @@ impl History {
             _ => {
                 let start = self.rng.u64(0..=self.appended);
                 let anew = Start::AfterSequence(start);
-                rheo.reset_group("s", "g", Confirm::Yes, anew)
-                    .await
-                    .unwrap();
+                rheo.reset_group("s", "g", Confirm::Yes, anew).await.unwrap();
                 self.terminal = (1..=start).collect();
             }
         }
@@ -303,8 +268,6 @@ impl History {
             }
             _ => self.terminal.retain(|&sequence| sequence <= after),
         }
-        rheo.replay("s", "g", selection, ReplayOptions::default())
-            .await
-            .unwrap();
+        rheo.replay("s", "g", selection, ReplayOptions::default()).await.unwrap();
     }
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use rheo_core::{
-    Confirm, ErrorKind, FetchOptions, GroupOptions, NewEvent, Query, Result, Rheo, Start,
-    Timestamp,
+    Confirm, ErrorKind, FetchOptions, GroupOptions, NewEvent, Query, Result, Rheo, Start, Timestamp,
 };
 
 use crate::Trial;

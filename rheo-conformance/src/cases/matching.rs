@@ -48,9 +48,20 @@ fn equals(value: Value) -> Condition {
 /// `1` equals `1.0`; what only nearly equals does not, be it beyond 2⁵³.
 async fn numbers_compare_by_value(trial: Trial) {
     let values = [
-        json!(1), json!(1.0), json!(1.5), json!(0), json!(-0.0), json!(9_007_199_254_740_992_u64),
-        json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992.0), json!(u64::MAX),
-        json!(1.8446744073709552e19), json!(i64::MIN), json!(1e308), json!(5e-324), json!(-1),
+        json!(1),
+        json!(1.0),
+        json!(1.5),
+        json!(0),
+        json!(-0.0),
+        json!(9_007_199_254_740_992_u64),
+        json!(9_007_199_254_740_993_u64),
+        json!(9_007_199_254_740_992.0),
+        json!(u64::MAX),
+        json!(1.8446744073709552e19),
+        json!(i64::MIN),
+        json!(1e308),
+        json!(5e-324),
+        json!(-1),
     ];
     let rheo = with_values(&trial, &values).await;
     finds(&rheo, equals(json!(1)), &[0, 1]).await;
@@ -72,8 +83,23 @@ async fn numbers_compare_by_value(trial: Trial) {
 /// space, number or pattern in them means anything.
 async fn strings_compare_byte_for_byte(trial: Trial) {
     let values = [
-        "a", "A", "a ", "á", "a\u{301}", "", "10", "9", "a%", "a_", "\u{ffff}", "\u{10000}", "Z",
-        "ß", "ss", "a'b", "b",
+        "a",
+        "A",
+        "a ",
+        "á",
+        "a\u{301}",
+        "",
+        "10",
+        "9",
+        "a%",
+        "a_",
+        "\u{ffff}",
+        "\u{10000}",
+        "Z",
+        "ß",
+        "ss",
+        "a'b",
+        "b",
     ];
     let rheo = with_values(&trial, &values.map(Value::from)).await;
     for (at, value) in (0..).zip(values) {
@@ -100,7 +126,13 @@ async fn null_equals_only_a_present_null(trial: Trial) {
 /// An array equals the same array, never one of its members, nor one that it is in.
 async fn arrays_equal_only_the_same_array(trial: Trial) {
     let values = [
-        json!([1]), json!(1), json!([1, 2]), json!([2, 1]), json!([[1]]), json!([]), json!([1.0, 2]),
+        json!([1]),
+        json!(1),
+        json!([1, 2]),
+        json!([2, 1]),
+        json!([[1]]),
+        json!([]),
+        json!([1.0, 2]),
         json!(["1"]),
     ];
     let rheo = with_values(&trial, &values).await;
@@ -117,8 +149,13 @@ async fn arrays_equal_only_the_same_array(trial: Trial) {
 /// An object equals one with the same fields, no more and no fewer, in any order.
 async fn objects_equal_whatever_their_order(trial: Trial) {
     let values = [
-        json!({"a": 1, "b": {"c": [2]}}), json!({"b": {"c": [2.0]}, "a": 1.0}), json!({"a": 1}),
-        json!({"a": 1, "b": null}), json!({}), json!({"A": 1}), json!({"a": "1"}),
+        json!({"a": 1, "b": {"c": [2]}}),
+        json!({"b": {"c": [2.0]}, "a": 1.0}),
+        json!({"a": 1}),
+        json!({"a": 1, "b": null}),
+        json!({}),
+        json!({"A": 1}),
+        json!({"a": "1"}),
     ];
     let rheo = with_values(&trial, &values).await;
     finds(&rheo, equals(json!({"b": {"c": [2]}, "a": 1})), &[0, 1]).await;
@@ -147,9 +184,21 @@ async fn kinds_never_mix(trial: Trial) {
 /// Few values of every kind, so that random conditions often meet them.
 fn value(rng: &mut fastrand::Rng) -> Value {
     let scalars = [
-        json!(null), json!(true), json!(0), json!(1), json!(1.0), json!(2.5), json!(-1),
-        json!(u64::MAX), json!(1.8446744073709552e19), json!(""), json!("1"), json!("a"),
-        json!("A"), json!("a "), json!("é"),
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(1),
+        json!(1.0),
+        json!(2.5),
+        json!(-1),
+        json!(u64::MAX),
+        json!(1.8446744073709552e19),
+        json!(""),
+        json!("1"),
+        json!("a"),
+        json!("A"),
+        json!("a "),
+        json!("é"),
     ];
     let scalar = |rng: &mut fastrand::Rng| scalars[rng.usize(..scalars.len())].clone();
     match rng.u8(..8) {

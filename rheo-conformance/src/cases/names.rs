@@ -19,9 +19,8 @@ case_table! {
 
 /// Names that a store's collation may fold: case, accents, trailing and
 /// leading space, composed and decomposed letters, wide letters, sharp s.
-const ALIKE: [&str; 14] = [
-    "A", "a", "a ", " a", "é", "e", "e\u{301}", "ａ", "ß", "ss", "İ", "i", "ı", "a\u{200b}",
-];
+const ALIKE: [&str; 14] =
+    ["A", "a", "a ", " a", "é", "e", "e\u{301}", "ａ", "ß", "ss", "İ", "i", "ı", "a\u{200b}"];
 
 /// Characters that mean something to some store, shell or URL.
 const SPECIAL: [&str; 24] = [

@@ -36,9 +36,7 @@ case_table! {
 }
 
 async fn ordered(trial: &Trial, count: u64) -> Rheo {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().ordered(true))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().ordered(true)).await;
     append_to(&rheo, 0, count).await;
     rheo
 }
@@ -66,9 +64,7 @@ async fn nothing_comes_until_the_whole_run_is_settled(trial: Trial) {
 async fn a_delayed_retry_holds_up_what_follows(trial: Trial) {
     let rheo = ordered(&trial, 5).await;
     let first = fetch(&rheo, 1).await;
-    rheo.retry(&first[0], "later", Duration::from_secs(10))
-        .await
-        .unwrap();
+    rheo.retry(&first[0], "later", Duration::from_secs(10)).await.unwrap();
     assert_eq!(fetch(&rheo, 9).await, []);
     trial.advance_micros(9_999_999);
     assert_eq!(fetch(&rheo, 9).await, []);
@@ -84,14 +80,9 @@ async fn a_delayed_retry_holds_up_what_follows(trial: Trial) {
 async fn a_retry_comes_again_first(trial: Trial) {
     let rheo = ordered(&trial, 3).await;
     let first = fetch(&rheo, 1).await;
-    rheo.retry(&first[0], "again", Duration::ZERO)
-        .await
-        .unwrap();
+    rheo.retry(&first[0], "again", Duration::ZERO).await.unwrap();
     let run = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&run), attempts(&run)),
-        (vec![1, 2, 3], vec![2, 1, 1])
-    );
+    assert_eq!((sequences(&run), attempts(&run)), (vec![1, 2, 3], vec![2, 1, 1]));
 }
 
 /// While a later event of the run is still leased, a retried one is not handed out beside it.
@@ -112,10 +103,7 @@ async fn a_run_stops_before_an_event_that_waits(trial: Trial) {
     let settled = rheo
         .settle([
             (&run[0], Outcome::Release),
-            (
-                &run[1],
-                Outcome::retry_after("later", Duration::from_secs(3)),
-            ),
+            (&run[1], Outcome::retry_after("later", Duration::from_secs(3))),
             (&run[2], Outcome::Release),
         ])
         .await;
@@ -126,10 +114,7 @@ async fn a_run_stops_before_an_event_that_waits(trial: Trial) {
     assert_eq!(fetch(&rheo, 9).await, []);
     trial.advance_secs(3);
     let rest = drain(&rheo).await;
-    assert_eq!(
-        (sequences(&rest), attempts(&rest)),
-        (vec![2, 3, 4, 5], vec![2, 1, 1, 1])
-    );
+    assert_eq!((sequences(&rest), attempts(&rest)), (vec![2, 3, 4, 5], vec![2, 1, 1, 1]));
 }
 
 /// A rejected event is done with: the next one comes.
@@ -147,10 +132,7 @@ async fn expired_leases_come_again_in_order(trial: Trial) {
     rheo.ack(&run[1]).await.unwrap();
     trial.advance_secs(5);
     let again = drain(&trial.rheo().await).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![1, 3, 4, 5], vec![2, 2, 1, 1])
-    );
+    assert_eq!((sequences(&again), attempts(&again)), (vec![1, 3, 4, 5], vec![2, 2, 1, 1]));
 }
 
 /// A lease that is renewed keeps the partition to its holder.
@@ -167,23 +149,16 @@ async fn a_renewed_lease_holds_on(trial: Trial) {
 
 /// A partition that is held up, by a lease or a delay, holds up no other.
 async fn partitions_do_not_wait_for_each_other(trial: Trial) {
-    let rheo = trial
-        .with_group(3, GroupOptions::default().ordered(true))
-        .await;
+    let rheo = trial.with_group(3, GroupOptions::default().ordered(true)).await;
     append_to(&rheo, 0, 2).await;
     let leased = fetch(&rheo, 1).await;
     append_to(&rheo, 1, 2).await;
     let delayed = fetch(&rheo, 1).await;
     assert_eq!(delayed[0].event.partition(), 1);
-    rheo.retry(&delayed[0], "later", Duration::from_secs(3))
-        .await
-        .unwrap();
+    rheo.retry(&delayed[0], "later", Duration::from_secs(3)).await.unwrap();
     append_to(&rheo, 2, 2).await;
     let free = drain(&rheo).await;
-    let positions: Vec<_> = free
-        .iter()
-        .map(|delivery| delivery.event.position())
-        .collect();
+    let positions: Vec<_> = free.iter().map(|delivery| delivery.event.position()).collect();
     assert_eq!(positions, [Position::new(2, 1), Position::new(2, 2)]);
     rheo.ack(&leased[0]).await.unwrap();
     let next = drain(&rheo).await;
@@ -198,14 +173,9 @@ async fn replayed_events_come_before_the_rest(trial: Trial) {
     ack_all(&rheo, &run).await;
     let at = |sequence| Position::new(0, sequence);
     let selection = Replay::Positions(vec![at(4), at(2)]);
-    rheo.replay("s", "g", selection, ReplayOptions::default())
-        .await
-        .unwrap();
+    rheo.replay("s", "g", selection, ReplayOptions::default()).await.unwrap();
     let again = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![2, 4, 5], vec![2, 2, 1])
-    );
+    assert_eq!((sequences(&again), attempts(&again)), (vec![2, 4, 5], vec![2, 2, 1]));
 }
 
 /// However many consumers race, and whatever they retry, each partition is acked in order.
@@ -227,10 +197,7 @@ async fn racing_consumers_keep_it_through_retries(trial: Trial) {
     }
     let all: Vec<u64> = (1..=30).collect();
     let expected: BTreeMap<_, _> = (0..3).map(|partition| (partition, all.clone())).collect();
-    assert_eq!(
-        *acked.lock().unwrap_or_else(PoisonError::into_inner),
-        expected
-    );
+    assert_eq!(*acked.lock().unwrap_or_else(PoisonError::into_inner), expected);
 }
 
 /// The sequences that were acked, in their order, in each partition.
@@ -246,9 +213,7 @@ async fn consume(rheo: Rheo, mut rng: fastrand::Rng, acked: Acked) {
                 rheo.release(&lease).await.unwrap();
             } else if rng.u8(..) < 64 {
                 retried.push(event.partition());
-                rheo.retry(&lease, "now and then", Duration::ZERO)
-                    .await
-                    .unwrap();
+                rheo.retry(&lease, "now and then", Duration::ZERO).await.unwrap();
             } else {
                 note(&acked, event.partition(), event.sequence());
                 rheo.ack(&lease).await.unwrap();

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use rheo_core::{
-    Effect, Error, ErrorKind, GroupOptions, NewEvent, Outcome, Result, Retry, Rheo,
-};
+use rheo_core::{Effect, Error, ErrorKind, GroupOptions, NewEvent, Outcome, Result, Retry, Rheo};
 use serde_json::json;
 
 use crate::Trial;
@@ -102,9 +100,8 @@ async fn an_unanswered_write(trial: Trial) {
     let delivery = fetch(&rheo, 1).await.remove(0);
     line.fail_at(WRITES, Fault::Silent);
     let tried = operations(&rheo, "s", "g", Some(&delivery.lease)).into_iter();
-    let tried = tried.map(|operation| async move {
-        (operation.name, operation.writes, operation.call.await)
-    });
+    let tried = tried
+        .map(|operation| async move { (operation.name, operation.writes, operation.call.await) });
     for (name, writes, result) in join_all(tried).await {
         if writes {
             assert_eq!(error_of(name, result).effect(), Effect::Unknown, "{name}");

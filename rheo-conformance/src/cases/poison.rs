@@ -24,9 +24,7 @@ case_table! {
 
 /// An event whose consumers all vanish is handed out N times and is then a dead letter.
 async fn expiry_alone_ends_in_a_dead_letter(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(3))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(3)).await;
     append_to(&rheo, 0, 1).await;
     for attempt in 1..=3 {
         assert_eq!(attempts(&fetch(&rheo, 9).await), [attempt]);
@@ -43,33 +41,23 @@ async fn expiry_alone_ends_in_a_dead_letter(trial: Trial) {
 
 /// Until a fetch finds it, an event that is used up still waits; that fetch goes on to the others.
 async fn the_fetch_that_finds_it_buries_it(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1)).await;
     append_to(&rheo, 0, 3).await;
     fetch(&rheo, 2).await;
     trial.advance_secs(5);
     assert_eq!(dead(&rheo).await, []);
     let before = info(&rheo).await;
-    assert_eq!(
-        (before.waiting(), before.dead_letters(), before.lag()),
-        (2, 0, 3)
-    );
+    assert_eq!((before.waiting(), before.dead_letters(), before.lag()), (2, 0, 3));
     assert_eq!(sequences(&fetch(&rheo, 9).await), [3]);
     let after = info(&rheo).await;
-    assert_eq!(
-        (after.waiting(), after.dead_letters(), after.lag()),
-        (0, 2, 1)
-    );
+    assert_eq!((after.waiting(), after.dead_letters(), after.lag()), (0, 2, 1));
 }
 
 /// Whatever mix of retry, delayed retry and expiry ends the attempts, there are N.
 async fn every_mix_of_endings_is_handed_out_n_times(trial: Trial) {
     const ENDINGS: usize = 3;
     const ATTEMPTS: u32 = 3;
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(ATTEMPTS))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(ATTEMPTS)).await;
     // The sequence spells the mix, an ending for each digit.
     let mixes = ENDINGS.pow(ATTEMPTS);
     append_to(&rheo, 0, mixes as u64).await;
@@ -79,10 +67,7 @@ async fn every_mix_of_endings_is_handed_out_n_times(trial: Trial) {
         let ended = deliveries.iter().zip(0..).filter_map(|(delivery, mix)| {
             match mix / ENDINGS.pow(attempt - 1) % ENDINGS {
                 0 => Some((delivery, Outcome::retry("failed"))),
-                1 => Some((
-                    delivery,
-                    Outcome::retry_after("failed", Duration::from_secs(2)),
-                )),
+                1 => Some((delivery, Outcome::retry_after("failed", Duration::from_secs(2)))),
                 _ => None,
             }
         });
@@ -92,31 +77,19 @@ async fn every_mix_of_endings_is_handed_out_n_times(trial: Trial) {
         trial.advance_secs(5);
     }
     assert_eq!(fetch(&rheo, 100).await, []);
-    let mut letters: Vec<_> = dead(&rheo)
-        .await
-        .into_iter()
-        .map(|(sequence, attempt, _)| (sequence, attempt))
-        .collect();
+    let mut letters: Vec<_> =
+        dead(&rheo).await.into_iter().map(|(sequence, attempt, _)| (sequence, attempt)).collect();
     letters.sort_unstable();
-    assert_eq!(
-        letters,
-        (1..=mixes as u64)
-            .map(|n| (n, ATTEMPTS))
-            .collect::<Vec<_>>()
-    );
+    assert_eq!(letters, (1..=mixes as u64).map(|n| (n, ATTEMPTS)).collect::<Vec<_>>());
     assert_eq!(frontiers(&rheo).await, [mixes as u64]);
 }
 
 /// With `max_attempts` of 1 there is no second delivery, neither after a retry nor after expiry.
 async fn one_attempt_means_one(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1)).await;
     append_to(&rheo, 0, 2).await;
     let deliveries = fetch(&rheo, 2).await;
-    rheo.retry(&deliveries[0], "failed", Duration::ZERO)
-        .await
-        .unwrap();
+    rheo.retry(&deliveries[0], "failed", Duration::ZERO).await.unwrap();
     assert_eq!(dead(&rheo).await, [(1, 1, "failed".into())]);
     trial.advance_secs(5);
     assert_eq!(fetch(&rheo, 2).await, []);
@@ -130,9 +103,7 @@ async fn the_default_is_five_attempts(trial: Trial) {
     for attempt in 1..=5 {
         let deliveries = fetch(&rheo, 1).await;
         assert_eq!(attempts(&deliveries), [attempt]);
-        rheo.retry(&deliveries[0], "failed", Duration::ZERO)
-            .await
-            .unwrap();
+        rheo.retry(&deliveries[0], "failed", Duration::ZERO).await.unwrap();
     }
     assert_eq!(fetch(&rheo, 1).await, []);
     assert_eq!(dead(&rheo).await, [(1, 5, "failed".into())]);
@@ -140,9 +111,7 @@ async fn the_default_is_five_attempts(trial: Trial) {
 
 /// An event that is handed back unused, however often, does not use itself up.
 async fn a_release_is_no_attempt(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(2))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(2)).await;
     append_to(&rheo, 0, 1).await;
     for attempt in [1, 2] {
         for _ in 0..5 {
@@ -159,9 +128,7 @@ async fn a_release_is_no_attempt(trial: Trial) {
 
 /// The last attempt's lease, expired but not found yet, can still be acked.
 async fn the_last_attempt_can_still_succeed_late(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1)).await;
     append_to(&rheo, 0, 1).await;
     let deliveries = fetch(&rheo, 1).await;
     trial.advance_secs(60);
@@ -173,9 +140,7 @@ async fn the_last_attempt_can_still_succeed_late(trial: Trial) {
 
 /// Ten thousand events that are used up at once neither come again nor keep others waiting.
 async fn a_crowd_blocks_nothing(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1)).await;
     append_to(&rheo, 0, 10_000).await;
     assert_eq!(fetch(&rheo, 10_000).await.len(), 10_000);
     append_to(&rheo, 0, 1).await;
@@ -186,10 +151,7 @@ async fn a_crowd_blocks_nothing(trial: Trial) {
     }
     assert_eq!(claimed, [10_001]);
     let info = info(&rheo).await;
-    assert_eq!(
-        (info.dead_letters(), info.waiting(), info.leased()),
-        (10_000, 0, 1)
-    );
+    assert_eq!((info.dead_letters(), info.waiting(), info.leased()), (10_000, 0, 1));
 }
 
 /// In an ordered group, too, the events behind a used-up one come next.
@@ -199,10 +161,7 @@ async fn an_ordered_group_goes_on(trial: Trial) {
     append_to(&rheo, 0, 3).await;
     for attempt in 1..=2 {
         let deliveries = fetch(&rheo, 1).await;
-        assert_eq!(
-            (sequences(&deliveries), attempts(&deliveries)),
-            (vec![1], vec![attempt])
-        );
+        assert_eq!((sequences(&deliveries), attempts(&deliveries)), (vec![1], vec![attempt]));
         trial.advance_secs(5);
     }
     assert_eq!(sequences(&drain(&rheo).await), [2, 3]);

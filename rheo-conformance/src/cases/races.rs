@@ -27,9 +27,7 @@ type Settled = (Position, &'static str);
 /// Sixteen clients append, claim and settle together: no call fails, each event is acked once,
 /// and it is handed out once for every time it was handed back.
 async fn claimers_appenders_and_settlers_see_no_error(trial: Trial) {
-    let rheo = trial
-        .with_group(2, GroupOptions::default().max_attempts(1000))
-        .await;
+    let rheo = trial.with_group(2, GroupOptions::default().max_attempts(1000)).await;
     let mut rng = trial.rng();
     let mut appenders = Vec::new();
     for appender in 0..APPENDERS {
@@ -44,11 +42,7 @@ async fn claimers_appenders_and_settlers_see_no_error(trial: Trial) {
     let each = APPENDERS / 2 * BATCHES * 3;
     let mut consumers = Vec::new();
     for _ in 0..CONSUMERS {
-        consumers.push(tokio::spawn(consume(
-            trial.rheo().await,
-            rng.fork(),
-            2 * each,
-        )));
+        consumers.push(tokio::spawn(consume(trial.rheo().await, rng.fork(), 2 * each)));
     }
     for appender in join_all(appenders).await {
         appender.expect("no append fails");
@@ -57,19 +51,14 @@ async fn claimers_appenders_and_settlers_see_no_error(trial: Trial) {
     for consumer in join_all(consumers).await {
         for (position, outcome) in consumer.expect("no claim and no settle fails") {
             if outcome == "ack" {
-                *acks
-                    .entry((position.partition, position.sequence))
-                    .or_insert(0) += 1;
+                *acks.entry((position.partition, position.sequence)).or_insert(0) += 1;
             }
         }
     }
     let all = (0..2).flat_map(|partition| (1..=each).map(move |n| ((partition, n), 1)));
     assert_eq!(acks, all.collect());
     let counts = info(&rheo).await;
-    assert_eq!(
-        (counts.lag(), counts.leased(), counts.dead_letters()),
-        (0, 0, 0)
-    );
+    assert_eq!((counts.lag(), counts.leased(), counts.dead_letters()), (0, 0, 0));
 }
 
 /// Claims and settles until all `count` events are there and acked.
@@ -93,10 +82,7 @@ async fn consume(rheo: Rheo, mut rng: fastrand::Rng, count: u64) -> Vec<Settled>
                 _ => (delivery, Outcome::Ack),
             })
             .collect();
-        let names: Vec<_> = outcomes
-            .iter()
-            .map(|(_, outcome)| outcome.as_str())
-            .collect();
+        let names: Vec<_> = outcomes.iter().map(|(_, outcome)| outcome.as_str()).collect();
         for answer in rheo.settle(outcomes).await {
             answer.expect("nobody else holds the lease");
         }
@@ -108,9 +94,7 @@ async fn consume(rheo: Rheo, mut rng: fastrand::Rng, count: u64) -> Vec<Settled>
 /// While others claim and settle, replays only ever make leases stale: in the end every event
 /// is handed out and acked, and no lease, delay or dead letter is left over.
 async fn a_replay_leaves_each_event_in_one_state(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1000))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1000)).await;
     append_to(&rheo, 0, 60).await;
     let mut rng = trial.rng();
     let mut workers = Vec::new();
@@ -119,27 +103,16 @@ async fn a_replay_leaves_each_event_in_one_state(trial: Trial) {
     }
     for _ in 0..15 {
         let after = rng.u64(0..60);
-        let selection = if rng.bool() {
-            Replay::AfterSequence(after)
-        } else {
-            Replay::DeadLetters
-        };
-        rheo.replay("s", "g", selection, ReplayOptions::default())
-            .await
-            .unwrap();
+        let selection = if rng.bool() { Replay::AfterSequence(after) } else { Replay::DeadLetters };
+        rheo.replay("s", "g", selection, ReplayOptions::default()).await.unwrap();
         tokio::task::yield_now().await;
     }
     for worker in join_all(workers).await {
         worker.expect("only stale leases are refused");
     }
-    rheo.replay("s", "g", Replay::AfterSequence(0), ReplayOptions::default())
-        .await
-        .unwrap();
-    let mut drained: Vec<_> = drain(&rheo)
-        .await
-        .iter()
-        .map(|delivery| delivery.event.sequence())
-        .collect();
+    rheo.replay("s", "g", Replay::AfterSequence(0), ReplayOptions::default()).await.unwrap();
+    let mut drained: Vec<_> =
+        drain(&rheo).await.iter().map(|delivery| delivery.event.sequence()).collect();
     drained.sort_unstable();
     assert_eq!(drained, (1..=60).collect::<Vec<_>>());
     let counts = info(&rheo).await;

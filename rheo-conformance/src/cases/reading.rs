@@ -232,8 +232,14 @@ async fn by_metadata_and_payload(trial: Trial) {
     };
     let (rheo, _) = with_events(&trial, documents.iter().map(event).collect()).await;
     let table: [(&[&str], &[u64]); 8] = [
-        (&["a", "b"], &[1]), (&["a.b"], &[2]), (&[""], &[3]), (&["$a"], &[3]), (&["A", "b"], &[4]),
-        (&["a", "", "'\"\\"], &[5]), (&["a", "0", "b"], &[]), (&["b"], &[]),
+        (&["a", "b"], &[1]),
+        (&["a.b"], &[2]),
+        (&[""], &[3]),
+        (&["$a"], &[3]),
+        (&["A", "b"], &[4]),
+        (&["a", "", "'\"\\"], &[5]),
+        (&["a", "0", "b"], &[]),
+        (&["b"], &[]),
     ];
     for (path, expected) in table {
         for field in [Field::metadata(path.to_vec()), Field::payload(path.to_vec())] {
@@ -269,7 +275,9 @@ async fn by_every_condition(trial: Trial) {
 
 /// An event is found where all conditions hold, two on one field included.
 async fn all_conditions_must_hold(trial: Trial) {
-    let event = |n: u32| NewEvent::new(["a", "b"][n as usize % 2], json!({ "n": n })).key(["k", "l"][n as usize / 4]);
+    let event = |n: u32| {
+        NewEvent::new(["a", "b"][n as usize % 2], json!({ "n": n })).key(["k", "l"][n as usize / 4])
+    };
     let (rheo, _) = with_events(&trial, (0..8).map(event).collect()).await;
     assert_eq!(found(&rheo, Query::new().event_type("a").key("l")).await, [5, 7]);
     assert_eq!(found(&rheo, Query::new().event_type("a").event_type("b")).await, [0; 0]);
@@ -321,7 +329,8 @@ async fn limits_are_1_to_10000(trial: Trial) {
 
 /// Of many that match the first are found, and a rare one among many others is.
 async fn the_first_of_many_are_found(trial: Trial) {
-    let event = |n: u64| NewEvent::new(if n == 2999 { "rare" } else { "common" }, json!({ "n": n % 7 }));
+    let event =
+        |n: u64| NewEvent::new(if n == 2999 { "rare" } else { "common" }, json!({ "n": n % 7 }));
     let (rheo, _) = with_events(&trial, (1..=3000).map(event).collect()).await;
     assert_eq!(found(&rheo, Query::new().event_type("rare")).await, [2999]);
     assert_eq!(found(&rheo, Query::new().payload("n", 3).limit(3)).await, [3, 10, 17]);

@@ -1,7 +1,7 @@
 //! The refusal twins: what is not claimed is refused, where it is asked for.
 
 use rheo_core::{
-    Confirm, ErrorKind, Guarantee, GroupOptions, Replay, ReplayOptions, Result, Rheo, Start,
+    Confirm, ErrorKind, GroupOptions, Guarantee, Replay, ReplayOptions, Result, Rheo, Start,
 };
 
 use crate::Trial;

@@ -40,16 +40,12 @@ case_table! {
 }
 
 async fn replay(rheo: &Rheo, selection: Replay) {
-    rheo.replay("s", "g", selection, ReplayOptions::default())
-        .await
-        .expect("it is replayed");
+    rheo.replay("s", "g", selection, ReplayOptions::default()).await.expect("it is replayed");
 }
 
 /// A client whose group has acked so many events of partition 0.
 async fn drained(trial: &Trial, count: u64) -> Rheo {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(2))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(2)).await;
     append_to(&rheo, 0, count).await;
     assert_eq!(drain(&rheo).await.len() as u64, count);
     rheo
@@ -72,10 +68,7 @@ async fn everything_above_a_sequence(trial: Trial) {
     let info = info(&rheo).await;
     assert_eq!((info.lag(), info.waiting(), info.leased()), (4, 4, 0));
     let again = drain(&rheo).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![3, 4, 5, 6], vec![2; 4])
-    );
+    assert_eq!((sequences(&again), attempts(&again)), (vec![3, 4, 5, 6], vec![2; 4]));
 }
 
 /// What is dead and what waits for a delay comes at once; the dead-letter list is empty then.
@@ -85,16 +78,11 @@ async fn dead_letters_and_delays_included(trial: Trial) {
     let held = fetch(&rheo, 4).await;
     rheo.ack(&held[0]).await.unwrap();
     rheo.reject(&held[1], "bad").await.unwrap();
-    rheo.retry(&held[2], "later", Duration::from_secs(3600))
-        .await
-        .unwrap();
+    rheo.retry(&held[2], "later", Duration::from_secs(3600)).await.unwrap();
     replay(&rheo, Replay::AfterSequence(0)).await;
     assert_eq!(dead(&rheo).await, []);
     let again = drain(&rheo).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![1, 2, 3, 4], vec![2; 4])
-    );
+    assert_eq!((sequences(&again), attempts(&again)), (vec![1, 2, 3, 4], vec![2; 4]));
 }
 
 /// Partitions that were not chosen stay as they were.
@@ -105,18 +93,11 @@ async fn only_in_the_chosen_partitions(trial: Trial) {
     }
     drain(&rheo).await;
     let chosen = ReplayOptions::default().partitions([2, 0]);
-    rheo.replay("s", "g", Replay::AfterSequence(1), chosen.clone())
-        .await
-        .unwrap();
+    rheo.replay("s", "g", Replay::AfterSequence(1), chosen.clone()).await.unwrap();
     assert_eq!(frontiers(&rheo).await, [1, 2, 1]);
     assert_eq!(positions(&drain(&rheo).await), [(0, 2), (2, 2)]);
-    rheo.replay("s", "g", Replay::Matching(Query::new()), chosen)
-        .await
-        .unwrap();
-    assert_eq!(
-        positions(&drain(&rheo).await),
-        [(0, 1), (0, 2), (2, 1), (2, 2)]
-    );
+    rheo.replay("s", "g", Replay::Matching(Query::new()), chosen).await.unwrap();
+    assert_eq!(positions(&drain(&rheo).await), [(0, 1), (0, 2), (2, 1), (2, 2)]);
     let wrong = ReplayOptions::default().partitions([3]);
     let refused = rheo.replay("s", "g", Replay::AfterSequence(0), wrong).await;
     assert_eq!(failure(refused), ErrorKind::Invalid);
@@ -137,10 +118,7 @@ async fn from_an_instant_in_each_partition(trial: Trial) {
     assert_eq!(frontiers(&rheo).await, [5, 4, 2]);
     replay(&rheo, Replay::From(instant)).await;
     assert_eq!(frontiers(&rheo).await, [3, 1, 2]);
-    assert_eq!(
-        positions(&drain(&rheo).await),
-        [(0, 4), (0, 5), (1, 2), (1, 3), (1, 4)]
-    );
+    assert_eq!(positions(&drain(&rheo).await), [(0, 4), (0, 5), (1, 2), (1, 3), (1, 4)]);
     replay(&rheo, Replay::From(Timestamp::MIN)).await;
     assert_eq!(frontiers(&rheo).await, [0, 0, 0]);
 }
@@ -166,9 +144,7 @@ async fn exactly_the_matching_events(trial: Trial) {
         let kind = if n.is_multiple_of(3) { "fizz" } else { "plain" };
         NewEvent::new(kind, json!({ "n": n, "even": n.is_multiple_of(2) })).partition(0)
     };
-    rheo.append_batch("s", (1..=12).map(event).collect())
-        .await
-        .unwrap();
+    rheo.append_batch("s", (1..=12).map(event).collect()).await.unwrap();
     drain(&rheo).await;
     let fizz = || Query::new().event_type("fizz");
     for (query, matching) in [
@@ -205,10 +181,7 @@ async fn exactly_these_positions(trial: Trial) {
     let chosen = vec![at(1, 4), at(0, 2), at(1, 1), at(0, 3), at(1, 4)];
     replay(&rheo, Replay::Positions(chosen)).await;
     assert_eq!(frontiers(&rheo).await, [1, 0]);
-    assert_eq!(
-        positions(&drain(&rheo).await),
-        [(0, 2), (0, 3), (1, 1), (1, 4)]
-    );
+    assert_eq!(positions(&drain(&rheo).await), [(0, 2), (0, 3), (1, 1), (1, 4)]);
     replay(&rheo, Replay::Positions(vec![])).await;
     assert_eq!(drain(&rheo).await, []);
 }
@@ -216,15 +189,9 @@ async fn exactly_these_positions(trial: Trial) {
 /// With one position that is not in the log nothing is replayed.
 async fn a_missing_position_is_invalid(trial: Trial) {
     let rheo = drained(&trial, 3).await;
-    for wrong in [
-        Position::new(0, 0),
-        Position::new(0, 4),
-        Position::new(1, 1),
-    ] {
+    for wrong in [Position::new(0, 0), Position::new(0, 4), Position::new(1, 1)] {
         let selection = Replay::Positions(vec![Position::new(0, 1), wrong]);
-        let refused = rheo
-            .replay("s", "g", selection, ReplayOptions::default())
-            .await;
+        let refused = rheo.replay("s", "g", selection, ReplayOptions::default()).await;
         assert_eq!(failure(refused), ErrorKind::Invalid, "{wrong}");
     }
     assert_eq!(frontiers(&rheo).await, [3]);
@@ -242,15 +209,9 @@ async fn exactly_the_dead_letters(trial: Trial) {
     replay(&rheo, Replay::DeadLetters).await;
     assert_eq!(dead(&rheo).await, []);
     let counts = info(&rheo).await;
-    assert_eq!(
-        (counts.dead_letters(), counts.waiting(), counts.leased()),
-        (0, 2, 1)
-    );
+    assert_eq!((counts.dead_letters(), counts.waiting(), counts.leased()), (0, 2, 1));
     let again = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![2, 4, 5], vec![2, 2, 1])
-    );
+    assert_eq!((sequences(&again), attempts(&again)), (vec![2, 4, 5], vec![2, 2, 1]));
     rheo.ack(&held[2]).await.unwrap();
 }
 
@@ -262,54 +223,33 @@ async fn it_revokes_leases(trial: Trial) {
     replay(&rheo, Replay::AfterSequence(1)).await;
     for revoked in &held[1..] {
         assert_eq!(failure(rheo.ack(revoked).await), ErrorKind::StaleLease);
-        assert_eq!(
-            failure(rheo.reject(revoked, "late").await),
-            ErrorKind::StaleLease
-        );
+        assert_eq!(failure(rheo.reject(revoked, "late").await), ErrorKind::StaleLease);
         let renewed = rheo.renew(revoked, Duration::from_secs(5)).await;
         assert_eq!(failure(renewed), ErrorKind::StaleLease);
     }
     rheo.ack(&held[0]).await.unwrap();
     let again = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![2, 3], vec![2, 2])
-    );
+    assert_eq!((sequences(&again), attempts(&again)), (vec![2, 3], vec![2, 2]));
 }
 
 /// A replayed event is handed out above `max_attempts` too; a retry or expiry there is the end.
 async fn attempts_go_on_above_the_most(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1)).await;
     append_to(&rheo, 0, 3).await;
     let held = fetch(&rheo, 3).await;
-    let outcomes = [
-        Outcome::retry("first"),
-        Outcome::reject("first"),
-        Outcome::Ack,
-    ];
+    let outcomes = [Outcome::retry("first"), Outcome::reject("first"), Outcome::Ack];
     for answer in rheo.settle(held.iter().zip(outcomes)).await {
         answer.unwrap();
     }
     replay(&rheo, Replay::AfterSequence(0)).await;
     let again = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![1, 2, 3], vec![2; 3])
-    );
-    rheo.retry(&again[0], "second", Duration::ZERO)
-        .await
-        .unwrap();
+    assert_eq!((sequences(&again), attempts(&again)), (vec![1, 2, 3], vec![2; 3]));
+    rheo.retry(&again[0], "second", Duration::ZERO).await.unwrap();
     rheo.ack(&again[2]).await.unwrap();
     assert_eq!(dead(&rheo).await, [(1, 2, "second".into())]);
     trial.advance_secs(5);
     assert_eq!(fetch(&rheo, 9).await, []);
-    let dead: Vec<_> = dead(&rheo)
-        .await
-        .into_iter()
-        .map(|(n, attempt, _)| (n, attempt))
-        .collect();
+    let dead: Vec<_> = dead(&rheo).await.into_iter().map(|(n, attempt, _)| (n, attempt)).collect();
     assert_eq!(dead, [(1, 2), (2, 2)]);
 }
 
@@ -320,10 +260,7 @@ async fn what_was_never_handed_out_stays_new(trial: Trial) {
     ack_all(&rheo, &fetch(&rheo, 2).await).await;
     replay(&rheo, Replay::AfterSequence(0)).await;
     let all = drain(&rheo).await;
-    assert_eq!(
-        (sequences(&all), attempts(&all)),
-        (vec![1, 2, 3, 4], vec![2, 2, 1, 1])
-    );
+    assert_eq!((sequences(&all), attempts(&all)), (vec![1, 2, 3, 4], vec![2, 2, 1, 1]));
 }
 
 /// A replay reaches events that lie before the group's start; for the group they are new.
@@ -337,10 +274,7 @@ async fn it_reaches_below_the_groups_start(trial: Trial) {
     replay(&rheo, Replay::AfterSequence(1)).await;
     assert_eq!(frontiers(&rheo).await, [1]);
     let first = drain(&rheo).await;
-    assert_eq!(
-        (sequences(&first), attempts(&first)),
-        (vec![2, 3, 4], vec![1; 3])
-    );
+    assert_eq!((sequences(&first), attempts(&first)), (vec![2, 3, 4], vec![1; 3]));
 }
 
 /// The log is the same after any replay, event for event.
@@ -370,13 +304,8 @@ async fn read_all(rheo: &Rheo) -> Vec<Event> {
 /// Another group on the same stream keeps its frontier, its leases and its dead letters.
 async fn other_groups_notice_nothing(trial: Trial) {
     let rheo = drained(&trial, 4).await;
-    rheo.create_group("s", "h", GroupOptions::default())
-        .await
-        .unwrap();
-    let held = rheo
-        .fetch("s", "h", 3, FetchOptions::default())
-        .await
-        .unwrap();
+    rheo.create_group("s", "h", GroupOptions::default()).await.unwrap();
+    let held = rheo.fetch("s", "h", 3, FetchOptions::default()).await.unwrap();
     rheo.ack(&held[0]).await.unwrap();
     rheo.reject(&held[1], "bad").await.unwrap();
     let before = rheo.group_info("s", "h").await.unwrap();

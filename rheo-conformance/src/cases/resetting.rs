@@ -19,38 +19,26 @@ case_table! {
 
 /// A group with an acked, a dead, a delayed and a leased event, and what it was handed.
 async fn used(trial: &Trial) -> (Rheo, Vec<Delivery>) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(2))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(2)).await;
     append_to(&rheo, 0, 5).await;
     let held = fetch(&rheo, 4).await;
     rheo.ack(&held[0]).await.unwrap();
     rheo.reject(&held[1], "bad").await.unwrap();
-    rheo.retry(&held[2], "later", Duration::from_secs(3600))
-        .await
-        .unwrap();
+    rheo.retry(&held[2], "later", Duration::from_secs(3600)).await.unwrap();
     (rheo, held)
 }
 
 /// Leases are stale, attempts begin at 1, no dead letter and no delay is left.
 async fn it_forgets_everything(trial: Trial) {
     let (rheo, held) = used(&trial).await;
-    rheo.reset_group("s", "g", Confirm::Yes, Start::Beginning)
-        .await
-        .unwrap();
+    rheo.reset_group("s", "g", Confirm::Yes, Start::Beginning).await.unwrap();
     assert_eq!(failure(rheo.ack(&held[3]).await), ErrorKind::StaleLease);
     assert_eq!(dead(&rheo).await, []);
     let counts = info(&rheo).await;
-    assert_eq!(
-        (counts.leased(), counts.waiting(), counts.dead_letters()),
-        (0, 0, 0)
-    );
+    assert_eq!((counts.leased(), counts.waiting(), counts.dead_letters()), (0, 0, 0));
     assert_eq!((counts.lag(), frontiers(&rheo).await), (5, vec![0]));
     let anew = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&anew), attempts(&anew)),
-        (vec![1, 2, 3, 4, 5], vec![1; 5])
-    );
+    assert_eq!((sequences(&anew), attempts(&anew)), (vec![1, 2, 3, 4, 5], vec![1; 5]));
 }
 
 /// Every kind of start counts, in each partition by itself.
@@ -69,9 +57,7 @@ async fn it_starts_where_it_is_told(trial: Trial) {
         (Start::At(instant), [3, 0]),
         (Start::At(instant + Duration::from_micros(1)), [4, 2]),
     ] {
-        rheo.reset_group("s", "g", Confirm::Yes, start.clone())
-            .await
-            .unwrap();
+        rheo.reset_group("s", "g", Confirm::Yes, start.clone()).await.unwrap();
         assert_eq!(frontiers(&rheo).await, frontier, "{start:?}");
         let mut firsts = [None; 2];
         for delivery in fetch(&rheo, 9).await {
@@ -86,19 +72,12 @@ async fn it_starts_where_it_is_told(trial: Trial) {
 /// The group keeps its `max_attempts`.
 async fn it_keeps_the_groups_rules(trial: Trial) {
     let (rheo, _) = used(&trial).await;
-    rheo.reset_group("s", "g", Confirm::Yes, Start::AfterSequence(4))
-        .await
-        .unwrap();
+    rheo.reset_group("s", "g", Confirm::Yes, Start::AfterSequence(4)).await.unwrap();
     assert_eq!(info(&rheo).await.max_attempts, 2);
     for attempt in 1..=2 {
         let deliveries = fetch(&rheo, 9).await;
-        assert_eq!(
-            (sequences(&deliveries), attempts(&deliveries)),
-            (vec![5], vec![attempt])
-        );
-        rheo.retry(&deliveries[0], "failed", Duration::ZERO)
-            .await
-            .unwrap();
+        assert_eq!((sequences(&deliveries), attempts(&deliveries)), (vec![5], vec![attempt]));
+        rheo.retry(&deliveries[0], "failed", Duration::ZERO).await.unwrap();
     }
     assert_eq!(dead(&rheo).await, [(5, 2, "failed".into())]);
 }
@@ -120,8 +99,6 @@ async fn the_log_stays_as_it_is(trial: Trial) {
     let (rheo, _) = used(&trial).await;
     let log = rheo.read("s", 0, 0, 100).await.unwrap();
     assert_eq!(log.len(), 5);
-    rheo.reset_group("s", "g", Confirm::Yes, Start::End)
-        .await
-        .unwrap();
+    rheo.reset_group("s", "g", Confirm::Yes, Start::End).await.unwrap();
     assert_eq!(rheo.read("s", 0, 0, 100).await.unwrap(), log);
 }

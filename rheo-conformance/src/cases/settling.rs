@@ -61,10 +61,7 @@ async fn a_rejected_event_is_a_dead_letter(trial: Trial) {
     let letters = rheo.dead_letters("s", "g", 10, None).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].event, held[0].event);
-    assert_eq!(
-        (letters[0].attempt, letters[0].reason.as_str()),
-        (1, "no such account")
-    );
+    assert_eq!((letters[0].attempt, letters[0].reason.as_str()), (1, "no such account"));
     assert_eq!(letters[0].dead_at, trial.clock().now());
     trial.advance_secs(60);
     assert_eq!(fetch(&rheo, 9).await, []);
@@ -84,9 +81,7 @@ async fn a_retried_event_comes_again_at_once(trial: Trial) {
 async fn a_delayed_retry_comes_on_its_microsecond(trial: Trial) {
     let (rheo, held) = holding(&trial, 1).await;
     trial.advance_secs(2);
-    rheo.retry(&held[0], "later", Duration::from_micros(90_000_001))
-        .await
-        .unwrap();
+    rheo.retry(&held[0], "later", Duration::from_micros(90_000_001)).await.unwrap();
     trial.advance_micros(90_000_000);
     assert_eq!(fetch(&rheo, 9).await, []);
     assert_eq!(info(&rheo).await.waiting(), 1);
@@ -98,40 +93,24 @@ async fn a_delayed_retry_comes_on_its_microsecond(trial: Trial) {
 async fn a_delayed_event_holds_up_no_other(trial: Trial) {
     let (rheo, held) = holding(&trial, 2).await;
     append_to(&rheo, 0, 1).await;
-    rheo.retry(&held[0], "later", Duration::from_secs(60))
-        .await
-        .unwrap();
+    rheo.retry(&held[0], "later", Duration::from_secs(60)).await.unwrap();
     rheo.retry(&held[1], "again", Duration::ZERO).await.unwrap();
     let others = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&others), attempts(&others)),
-        (vec![2, 3], vec![2, 1])
-    );
+    assert_eq!((sequences(&others), attempts(&others)), (vec![2, 3], vec![2, 1]));
 }
 
 /// A retry of the last attempt, with or without a delay, gives the event up with its reason.
 async fn the_last_retry_is_a_dead_letter(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(2))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(2)).await;
     append_to(&rheo, 0, 2).await;
     for delivery in fetch(&rheo, 2).await {
-        rheo.retry(&delivery, "first", Duration::ZERO)
-            .await
-            .unwrap();
+        rheo.retry(&delivery, "first", Duration::ZERO).await.unwrap();
     }
     assert_eq!(dead(&rheo).await, []);
     let last = fetch(&rheo, 2).await;
-    rheo.retry(&last[0], "second", Duration::ZERO)
-        .await
-        .unwrap();
-    rheo.retry(&last[1], "second", Duration::from_secs(60))
-        .await
-        .unwrap();
-    assert_eq!(
-        dead(&rheo).await,
-        [(1, 2, "second".into()), (2, 2, "second".into())]
-    );
+    rheo.retry(&last[0], "second", Duration::ZERO).await.unwrap();
+    rheo.retry(&last[1], "second", Duration::from_secs(60)).await.unwrap();
+    assert_eq!(dead(&rheo).await, [(1, 2, "second".into()), (2, 2, "second".into())]);
     trial.advance_secs(60);
     assert_eq!(fetch(&rheo, 9).await, []);
 }
@@ -142,9 +121,7 @@ async fn a_release_does_not_count_the_attempt(trial: Trial) {
     rheo.release(&held[0]).await.unwrap();
     let first = fetch(&rheo, 9).await;
     assert_eq!(attempts(&first), [1]);
-    rheo.retry(&first[0], "again", Duration::ZERO)
-        .await
-        .unwrap();
+    rheo.retry(&first[0], "again", Duration::ZERO).await.unwrap();
     let second = fetch(&rheo, 9).await;
     rheo.release(&second[0]).await.unwrap();
     assert_eq!(attempts(&fetch(&rheo, 9).await), [2]);
@@ -155,9 +132,7 @@ async fn an_expired_lease_can_still_be_settled(trial: Trial) {
     let (rheo, held) = holding(&trial, 4).await;
     trial.advance_secs(3600);
     rheo.ack(&held[0]).await.unwrap();
-    rheo.retry(&held[1], "again", Duration::from_secs(9))
-        .await
-        .unwrap();
+    rheo.retry(&held[1], "again", Duration::from_secs(9)).await.unwrap();
     rheo.reject(&held[2], "bad").await.unwrap();
     rheo.release(&held[3]).await.unwrap();
     let left = fetch(&rheo, 9).await;
@@ -172,10 +147,7 @@ async fn an_expired_lease_can_still_be_renewed(trial: Trial) {
     let (rheo, held) = holding(&trial, 1).await;
     trial.advance_secs(3600);
     let renewed = rheo.renew(&held[0], Duration::from_secs(7)).await.unwrap();
-    assert_eq!(
-        renewed.expires_at(),
-        trial.clock().now() + Duration::from_secs(7)
-    );
+    assert_eq!(renewed.expires_at(), trial.clock().now() + Duration::from_secs(7));
     trial.advance_micros(6_999_999);
     assert_eq!(fetch(&rheo, 9).await, []);
     trial.advance_micros(1);
@@ -202,12 +174,7 @@ async fn a_second_settle_is_stale(trial: Trial) {
 }
 
 fn outcomes() -> [Outcome; 4] {
-    [
-        Outcome::Ack,
-        Outcome::retry("again"),
-        Outcome::reject("bad"),
-        Outcome::Release,
-    ]
+    [Outcome::Ack, Outcome::retry("again"), Outcome::reject("bad"), Outcome::Release]
 }
 
 async fn settle(rheo: &Rheo, lease: impl AsRef<Lease>, outcome: Outcome) -> Result<()> {
@@ -220,10 +187,7 @@ async fn a_renewed_lease_lasts_from_now(trial: Trial) {
     let mut lease = held[0].lease.clone();
     for _ in 0..3 {
         trial.advance_micros(4_000_001);
-        let renewed = rheo
-            .renew(&lease, Duration::from_micros(8_000_005))
-            .await
-            .unwrap();
+        let renewed = rheo.renew(&lease, Duration::from_micros(8_000_005)).await.unwrap();
         let expires_at = trial.clock().now() + Duration::from_micros(8_000_005);
         assert_eq!(renewed.expires_at(), expires_at);
         assert_eq!((renewed.token(), renewed.attempt()), (lease.token(), 1));
@@ -258,16 +222,10 @@ async fn each_of_many_gets_its_own_answer(trial: Trial) {
             (&held[1], Outcome::Release),
         ])
         .await;
-    let kinds: Vec<_> = answers
-        .into_iter()
-        .map(|answer| answer.err().map(|e| e.kind()))
-        .collect();
+    let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind())).collect();
     assert_eq!(kinds, [None, None, Some(ErrorKind::StaleLease), None, None]);
     let again = fetch(&rheo, 9).await;
-    assert_eq!(
-        (sequences(&again), attempts(&again)),
-        (vec![1, 2], vec![2, 1])
-    );
+    assert_eq!((sequences(&again), attempts(&again)), (vec![1, 2], vec![2, 1]));
     assert_eq!(dead(&rheo).await, [(4, 1, "bad".into())]);
     rheo.ack(&held[4]).await.unwrap();
 }
@@ -275,41 +233,19 @@ async fn each_of_many_gets_its_own_answer(trial: Trial) {
 /// Leases of several groups and streams are settled in one call, answered in its order.
 async fn leases_of_many_groups_go_together(trial: Trial) {
     let (rheo, held) = holding(&trial, 2).await;
-    rheo.create_group("s", "h", GroupOptions::default())
-        .await
-        .unwrap();
+    rheo.create_group("s", "h", GroupOptions::default()).await.unwrap();
     rheo.create_stream("t", 1).await.unwrap();
-    rheo.create_group("t", "g", GroupOptions::default())
-        .await
-        .unwrap();
+    rheo.create_group("t", "g", GroupOptions::default()).await.unwrap();
     rheo.append_batch("t", numbered(2)).await.unwrap();
-    let of_h = rheo
-        .fetch("s", "h", 2, FetchOptions::default())
-        .await
-        .unwrap();
-    let of_t = rheo
-        .fetch("t", "g", 2, FetchOptions::default())
-        .await
-        .unwrap();
+    let of_h = rheo.fetch("s", "h", 2, FetchOptions::default()).await.unwrap();
+    let of_t = rheo.fetch("t", "g", 2, FetchOptions::default()).await.unwrap();
     rheo.ack(&of_h[0]).await.unwrap();
     let mixed = [&of_t[0], &held[0], &of_h[0], &held[1], &of_h[1], &of_t[1]];
-    let answers = rheo
-        .settle(mixed.map(|delivery| (delivery, Outcome::Ack)))
-        .await;
-    let kinds: Vec<_> = answers
-        .into_iter()
-        .map(|answer| answer.err().map(|e| e.kind()))
-        .collect();
-    assert_eq!(
-        kinds,
-        [None, None, Some(ErrorKind::StaleLease), None, None, None]
-    );
+    let answers = rheo.settle(mixed.map(|delivery| (delivery, Outcome::Ack))).await;
+    let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind())).collect();
+    assert_eq!(kinds, [None, None, Some(ErrorKind::StaleLease), None, None, None]);
     for (stream, group) in [("s", "g"), ("s", "h"), ("t", "g")] {
-        assert_eq!(
-            rheo.lag(stream, group).await.unwrap().total(),
-            0,
-            "{stream} {group}"
-        );
+        assert_eq!(rheo.lag(stream, group).await.unwrap().total(), 0, "{stream} {group}");
     }
 }
 
@@ -333,9 +269,7 @@ async fn none_is_settled_too(trial: Trial) {
 /// Ten thousand events are appended, claimed, retried and acked in one call each.
 async fn ten_thousand_at_once(trial: Trial) {
     let (rheo, held) = holding(&trial, 10_000).await;
-    let retries = held
-        .iter()
-        .map(|delivery| (delivery, Outcome::retry("again")));
+    let retries = held.iter().map(|delivery| (delivery, Outcome::retry("again")));
     assert!(rheo.settle(retries).await.iter().all(Result::is_ok));
     let again = fetch(&rheo, 10_000).await;
     assert_eq!(sequences(&again), (1..=10_000).collect::<Vec<_>>());
@@ -359,41 +293,22 @@ async fn more_than_one_call_takes(trial: Trial) {
 async fn reasons_are_cut_at_a_character(trial: Trial) {
     let (rheo, held) = holding(&trial, 3).await;
     rheo.reject(&held[0], "é".repeat(3000)).await.unwrap();
-    rheo.reject(&held[1], format!("a{}", "é".repeat(3000)))
-        .await
-        .unwrap();
+    rheo.reject(&held[1], format!("a{}", "é".repeat(3000))).await.unwrap();
     rheo.reject(&held[2], "x".repeat(4096)).await.unwrap();
-    let reasons: Vec<_> = dead(&rheo)
-        .await
-        .into_iter()
-        .map(|(.., reason)| reason)
-        .collect();
-    assert_eq!(
-        reasons,
-        [
-            "é".repeat(2048),
-            format!("a{}", "é".repeat(2047)),
-            "x".repeat(4096)
-        ]
-    );
+    let reasons: Vec<_> = dead(&rheo).await.into_iter().map(|(.., reason)| reason).collect();
+    assert_eq!(reasons, ["é".repeat(2048), format!("a{}", "é".repeat(2047)), "x".repeat(4096)]);
 }
 
 /// No reason, an empty one, quotes, line ends and U+0000 do no harm to any settle.
 async fn odd_reasons_never_fail(trial: Trial) {
-    let rheo = trial
-        .with_group(1, GroupOptions::default().max_attempts(1))
-        .await;
+    let rheo = trial.with_group(1, GroupOptions::default().max_attempts(1)).await;
     append_to(&rheo, 0, 4).await;
     let held = fetch(&rheo, 4).await;
     rheo.reject(&held[0], "").await.unwrap();
     rheo.retry(&held[1], "a\0b", Duration::ZERO).await.unwrap();
     rheo.reject(&held[2], "'\"\\\r\n\u{10ffff}").await.unwrap();
     rheo.reject(&held[3], "\0".repeat(9000)).await.unwrap();
-    let reasons: Vec<_> = dead(&rheo)
-        .await
-        .into_iter()
-        .map(|(.., reason)| reason)
-        .collect();
+    let reasons: Vec<_> = dead(&rheo).await.into_iter().map(|(.., reason)| reason).collect();
     assert_eq!(reasons[..3], ["", "a\u{fffd}b", "'\"\\\r\n\u{10ffff}"]);
     assert_eq!(reasons[3], "\u{fffd}".repeat(1365));
 }

@@ -31,27 +31,15 @@ async fn off_by(trial: &Trial, micros: i64) -> Rheo {
 /// A client on time, one ahead and one behind, on a group with so many events.
 async fn clients(trial: &Trial, count: u64) -> [Rheo; 3] {
     let on_time = trial.rheo_on_store_time().await;
-    on_time
-        .create_stream("s", 1)
-        .await
-        .expect("the stream is new");
-    on_time
-        .create_group("s", "g", GroupOptions::default())
-        .await
-        .expect("the group is new");
+    on_time.create_stream("s", 1).await.expect("the stream is new");
+    on_time.create_group("s", "g", GroupOptions::default()).await.expect("the group is new");
     append_to(&on_time, 0, count).await;
-    [
-        on_time,
-        off_by(trial, TEN_MINUTES).await,
-        off_by(trial, -TEN_MINUTES).await,
-    ]
+    [on_time, off_by(trial, TEN_MINUTES).await, off_by(trial, -TEN_MINUTES).await]
 }
 
 async fn claim(rheo: &Rheo, limit: usize, lease: Duration) -> Vec<rheo_core::Delivery> {
     let options = FetchOptions::default().lease(lease);
-    rheo.fetch("s", "g", limit, options)
-        .await
-        .expect("the fetch succeeds")
+    rheo.fetch("s", "g", limit, options).await.expect("the fetch succeeds")
 }
 
 /// For a client ten minutes ahead a lease of two minutes is as current as for anyone.
@@ -86,10 +74,7 @@ async fn the_store_stamps_the_lease(trial: Trial) {
     for client in [&ahead, &behind] {
         let lease = claim(client, 1, LEASE).await.remove(0).lease;
         let later = lease.leased_at().since(reference.leased_at());
-        assert!(
-            lease.leased_at() >= reference.leased_at() && later < LEASE,
-            "{later:?} later"
-        );
+        assert!(lease.leased_at() >= reference.leased_at() && later < LEASE, "{later:?} later");
         assert_eq!(lease.expires_at(), lease.leased_at() + LEASE);
     }
 }

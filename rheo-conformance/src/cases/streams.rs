@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use rheo_core::{
-    Confirm, ErrorKind, FetchOptions, GroupOptions, NewEvent, Query, Result, Rheo, Start,
+    Confirm, ErrorKind, FetchOptions, GroupOptions, NewEvent, Query, Replay, ReplayOptions, Result,
+    Rheo, Start,
 };
 use serde_json::json;
 
@@ -20,6 +21,8 @@ case_table! {
     "stream.nothing_creates_one_by_itself" [S1 S2] => nothing_creates_one_by_itself;
     "stream.a_missing_one_is_told_by_every_operation" [S2] => a_missing_one_is_told;
     "stream.a_missing_group_is_told_by_every_operation" [S2] => a_missing_group_is_told;
+    "stream.replay_and_reset_tell_what_is_missing" [S2] needs [Replay]
+        => replay_and_reset_tell_what_is_missing;
     "stream.a_deleted_one_is_missing_to_every_client" [S2] => a_deleted_one_is_missing;
     "stream.one_created_anew_is_empty" [S1 S2 S3] needs [Partitions] => one_created_anew_is_empty;
     "routing.keys_go_where_they_always_went" [S6] needs [Partitions] => keys_go_where_they_went;
@@ -132,6 +135,20 @@ async fn of_group_operations(rheo: &Rheo) -> [ErrorKind; 6] {
         failure(rheo.wait("s", "g", Duration::from_millis(1)).await),
         failure(rheo.delete_group("s", "g", Confirm::Yes).await),
     ]
+}
+
+/// Replay and reset tell a missing stream, then a missing group.
+async fn replay_and_reset_tell_what_is_missing(trial: Trial) {
+    let rheo = trial.rheo().await;
+    for expected in [ErrorKind::StreamNotFound, ErrorKind::GroupNotFound] {
+        for replay in [Replay::AfterSequence(0), Replay::DeadLetters] {
+            let replayed = rheo.replay("s", "g", replay, ReplayOptions::default()).await;
+            assert_eq!(failure(replayed), expected);
+        }
+        let reset = rheo.reset_group("s", "g", Confirm::Yes, Start::Beginning).await;
+        assert_eq!(failure(reset), expected);
+        rheo.create_stream("s", 1).await.ok();
+    }
 }
 
 /// A client that has used a stream finds it missing once another has deleted it.

@@ -81,10 +81,8 @@ async fn a_dropped_event(trial: Trial) {
         drop(held);
     }
     next(&mut subscription).await.ack().await.expect("the lease is current");
-    eventually("the releases are counted", async || {
-        subscription.health().counts.released == 3
-    })
-    .await;
+    eventually("the releases are counted", async || subscription.health().counts.released == 3)
+        .await;
 }
 
 /// Chunks of the stream are settled each in one call.

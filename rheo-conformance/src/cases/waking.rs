@@ -53,7 +53,8 @@ async fn a_wait_ends_when_work_arrives(trial: Trial) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let woken = async { matches!(select(wait.as_mut(), pin!(arrivals)).await, Either::Left((Ok(()), _))) };
+    let woken =
+        async { matches!(select(wait.as_mut(), pin!(arrivals)).await, Either::Left((Ok(()), _))) };
     assert_eq!(tokio::time::timeout(SOON, woken).await, Ok(true), "it was not woken");
 }
 

@@ -8,9 +8,7 @@ mod spec;
 
 use std::cell::Cell;
 
-use proptest::test_runner::{
-    Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner,
-};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use tokio::runtime::Handle;
 
 use crate::Trial;
@@ -52,9 +50,7 @@ async fn check(trial: &Trial, ordered: bool) {
         runner(trial.seed()).run(&program::programs(shape), |program| {
             count.set(count.get() + 1);
             let stream = format!("program {}", count.get());
-            runtime
-                .block_on(run(trial, &rheo, &stream, &program))
-                .map_err(TestCaseError::fail)
+            runtime.block_on(run(trial, &rheo, &stream, &program)).map_err(TestCaseError::fail)
         })
     });
     match found {

@@ -41,12 +41,7 @@ impl<'a> Pair<'a> {
         stream: &'a str,
         program: &Program,
     ) -> Result<Self, String> {
-        let Program {
-            partitions,
-            settings,
-            start,
-            ..
-        } = *program;
+        let Program { partitions, settings, start, .. } = *program;
         let options = GroupOptions::default()
             .max_attempts(settings.max_attempts)
             .ordered(settings.ordered)
@@ -67,21 +62,14 @@ impl<'a> Pair<'a> {
     pub(super) async fn take(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Append { partition, count } => self.append(*partition, *count).await,
-            Step::Claim {
-                partition,
-                limit,
-                lease,
-            } => self.claim(*partition, *limit, *lease).await,
+            Step::Claim { partition, limit, lease } => self.claim(*partition, *limit, *lease).await,
             Step::Settle(picks) => self.settle(picks).await,
             Step::Renew { pick, lease } => self.renew(*pick, *lease).await,
             Step::Advance(time) => {
                 self.trial.clock().advance(*time);
                 Ok(())
             }
-            Step::ReplayAfter {
-                partition,
-                sequence,
-            } => {
+            Step::ReplayAfter { partition, sequence } => {
                 self.spec.replay(*partition, sequence + 1, u64::MAX);
                 let options = ReplayOptions::default().partitions([*partition]);
                 self.replay(Replay::AfterSequence(*sequence), options).await
@@ -191,10 +179,7 @@ impl<'a> Pair<'a> {
     }
 
     fn replay_one(&mut self, position: Position) {
-        let Position {
-            partition,
-            sequence,
-        } = position;
+        let Position { partition, sequence } = position;
         self.spec.replay(partition, sequence, sequence);
     }
 

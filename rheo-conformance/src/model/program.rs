@@ -27,16 +27,31 @@ pub(super) struct Program {
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    Append { partition: u32, count: u64 },
-    Claim { partition: u32, limit: usize, lease: Duration },
+    Append {
+        partition: u32,
+        count: u64,
+    },
+    Claim {
+        partition: u32,
+        limit: usize,
+        lease: Duration,
+    },
     Settle(Vec<(Pick, Outcome)>),
-    Renew { pick: Pick, lease: Duration },
+    Renew {
+        pick: Pick,
+        lease: Duration,
+    },
     Advance(Duration),
-    ReplayAfter { partition: u32, sequence: u64 },
+    ReplayAfter {
+        partition: u32,
+        sequence: u64,
+    },
     /// Those of them that exist.
     ReplayPositions(Vec<Position>),
     ReplayDeadLetters,
-    Reset { start: u64 },
+    Reset {
+        start: u64,
+    },
 }
 
 /// One of the leases that were ever given out.
@@ -51,10 +66,7 @@ pub(super) fn programs(shape: Shape) -> impl Strategy<Value = Program> {
     let steps = vec(step(shape), 1..40);
     (1..=3_u32, 0..3_u64, steps).prop_map(move |(max_attempts, start, steps)| Program {
         partitions: shape.partitions,
-        settings: GroupSettings {
-            max_attempts,
-            ordered: shape.ordered,
-        },
+        settings: GroupSettings { max_attempts, ordered: shape.ordered },
         start,
         steps,
     })
@@ -90,10 +102,7 @@ fn replay(shape: Shape) -> impl Strategy<Value = Step> {
 
 fn pick() -> impl Strategy<Value = Pick> {
     let back = prop_oneof![4 => 0..5_usize, 1 => 0..40_usize];
-    (back, prop::bool::weighted(0.1)).prop_map(|(back, wrong_receipt)| Pick {
-        back,
-        wrong_receipt,
-    })
+    (back, prop::bool::weighted(0.1)).prop_map(|(back, wrong_receipt)| Pick { back, wrong_receipt })
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -111,10 +120,7 @@ fn seconds(range: std::ops::Range<u64>) -> impl Strategy<Value = Duration> {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GroupSettings {
-            max_attempts,
-            ordered,
-        } = self.settings;
+        let GroupSettings { max_attempts, ordered } = self.settings;
         let kind = if ordered { "an ordered" } else { "a" };
         write!(f, "  0. {kind} group of {} partitions, ", self.partitions)?;
         write!(f, "max_attempts {max_attempts}, after sequence {}", self.start)?;

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use rheo_core::backend::{LeaseRefusal, Settlement};
 use rheo_core::progress::{ClaimTurn, Progress};
-use rheo_core::{
-    Fence, GroupSettings, LeaseId, PartitionProgress, Position, Timestamp, Token,
-};
+use rheo_core::{Fence, GroupSettings, LeaseId, PartitionProgress, Position, Timestamp, Token};
 
 /// A group over a log, as it should be.
 #[derive(Debug)]
@@ -27,15 +25,9 @@ pub(super) type Letter = (Timestamp, Position, u32, String);
 
 impl Spec {
     pub(super) fn new(settings: GroupSettings, partitions: u32, start: u64) -> Self {
-        let partition = |_| Partition {
-            high_watermark: 0,
-            progress: Progress::starting_after(start),
-        };
-        Self {
-            settings,
-            partitions: (0..partitions).map(partition).collect(),
-            claims: 0,
-        }
+        let partition =
+            |_| Partition { high_watermark: 0, progress: Progress::starting_after(start) };
+        Self { settings, partitions: (0..partitions).map(partition).collect(), claims: 0 }
     }
 
     pub(super) fn append(&mut self, partition: u32, count: u64) {
@@ -52,10 +44,7 @@ impl Spec {
     ) -> Vec<(Token, u32)> {
         self.claims += 1;
         let (settings, fence) = (self.settings, Fence::from_u128(self.claims));
-        let Partition {
-            high_watermark,
-            progress,
-        } = self.partition(partition);
+        let Partition { high_watermark, progress } = self.partition(partition);
         let granted = progress.claim(&ClaimTurn {
             limit,
             high_watermark: *high_watermark,
@@ -92,10 +81,7 @@ impl Spec {
     }
 
     pub(super) fn replay(&mut self, partition: u32, first: u64, last: u64) {
-        let Partition {
-            high_watermark,
-            progress,
-        } = self.partition(partition);
+        let Partition { high_watermark, progress } = self.partition(partition);
         progress.reopen(first, last, *high_watermark);
     }
 

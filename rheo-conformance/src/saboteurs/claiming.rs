@@ -76,10 +76,7 @@ impl Sabotage for TwoLeasesOnOneEvent {
     async fn claim(&self, store: &dyn Backend, request: &Claim) -> Result<Vec<Delivery>> {
         let deliveries = store.claim(request).await?;
         for delivery in &deliveries {
-            let held = Held {
-                delivery: delivery.clone(),
-                second: None,
-            };
+            let held = Held { delivery: delivery.clone(), second: None };
             self.held.note(&request.group, delivery.lease.position(), held);
         }
         if !deliveries.is_empty() {

@@ -223,11 +223,7 @@ pub(super) struct ResetKeepsDeadLetters {
 impl Sabotage for ResetKeepsDeadLetters {
     async fn reset(&self, store: &dyn Backend, request: &Reset) -> Result<()> {
         let group = &request.group;
-        let all = DeadLetters {
-            group: group.clone(),
-            after: None,
-            limit: usize::MAX,
-        };
+        let all = DeadLetters { group: group.clone(), after: None, limit: usize::MAX };
         for letter in store.dead_letters(&all).await? {
             self.kept.note(group, letter.position(), letter);
         }
@@ -334,12 +330,7 @@ pub(super) struct ExpiredCountAsLeased;
 
 #[async_trait]
 impl Sabotage for ExpiredCountAsLeased {
-    async fn group_info(
-        &self,
-        store: &dyn Backend,
-        group: &GroupRef,
-        _: Now,
-    ) -> Result<GroupInfo> {
+    async fn group_info(&self, store: &dyn Backend, group: &GroupRef, _: Now) -> Result<GroupInfo> {
         store.group_info(group, Now::At(Timestamp::MIN)).await
     }
 }

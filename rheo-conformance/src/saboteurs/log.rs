@@ -27,10 +27,7 @@ fn parts(body: &EventBody) -> EventParts<'_> {
 }
 
 fn with_payload(body: &EventBody, payload: &str) -> EventBody {
-    let changed = EventParts {
-        payload,
-        ..parts(body)
-    };
+    let changed = EventParts { payload, ..parts(body) };
     EventBody::from_store(&changed).expect("the payload is JSON")
 }
 
@@ -217,11 +214,7 @@ impl Sabotage for ArraysEqualMembers {
 
 /// All events in the ranges of a search.
 async fn everything(store: &dyn Backend, request: &Search) -> Result<Vec<Event>> {
-    let wide = Search {
-        filters: Vec::new(),
-        limit: usize::MAX,
-        ..request.clone()
-    };
+    let wide = Search { filters: Vec::new(), limit: usize::MAX, ..request.clone() };
     store.search(&wide).await
 }
 

@@ -16,8 +16,8 @@ use rheo_core::backend::Backend;
 use serde::Serialize;
 
 use crate::{Law, report};
-pub use sabotaged::Sabotaged;
 use sabotaged::Sabotage;
+pub use sabotaged::Sabotaged;
 
 macro_rules! saboteurs {
     ($($doc:literal $name:ident breaks $law:ident by $sabotage:expr, caught by [$($case:literal)*];)+) => {

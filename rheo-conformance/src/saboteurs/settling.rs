@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rheo_core::backend::{
-    Backend, Claim, GroupRef, LeaseRefusal, Renew, Settle, Settlement,
-};
+use rheo_core::backend::{Backend, Claim, GroupRef, LeaseRefusal, Renew, Settle, Settlement};
 use rheo_core::{Delivery, Outcome, Position, Result, Timestamp, Token};
 
 use super::notebook::Notebook;
@@ -106,15 +104,8 @@ impl Sabotage for ExpiryEndsLeases {
     }
 }
 
-async fn settle_one(
-    store: &dyn Backend,
-    request: &Settle,
-    settlement: &Settlement,
-) -> Answers<()> {
-    let one = Settle {
-        settlements: vec![settlement.clone()],
-        ..request.clone()
-    };
+async fn settle_one(store: &dyn Backend, request: &Settle, settlement: &Settlement) -> Answers<()> {
+    let one = Settle { settlements: vec![settlement.clone()], ..request.clone() };
     store.settle(&one).await
 }
 
@@ -207,10 +198,7 @@ pub(super) struct RenewsForHalf;
 #[async_trait]
 impl Sabotage for RenewsForHalf {
     async fn renew(&self, store: &dyn Backend, request: &Renew) -> Answers<Timestamp> {
-        let half = Renew {
-            lease: request.lease / 2,
-            ..request.clone()
-        };
+        let half = Renew { lease: request.lease / 2, ..request.clone() };
         let promised = request.now.or_system() + request.lease;
         let answers = store.renew(&half).await?.into_iter();
         Ok(answers.map(|answer| answer.map(|_| promised)).collect())

@@ -81,8 +81,7 @@ fn scan(text: &str) -> Result<Finding, String> {
 
 fn number_at(text: &str) -> &str {
     let in_number = |c: char| matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E');
-    text.split_once(|c| !in_number(c))
-        .map_or(text, |(number, _)| number)
+    text.split_once(|c| !in_number(c)).map_or(text, |(number, _)| number)
 }
 
 fn is_plain_number(number: &str) -> bool {
@@ -127,13 +126,7 @@ mod tests {
             encode(&json!({"a": [1, 2.5, "x\\u0000"]})).unwrap(),
             r#"{"a":[1,2.5,"x\\u0000"]}"#
         );
-        for number in [
-            "18446744073709551615",
-            "-9223372036854775808",
-            "1e+16",
-            "0.1",
-            "5e-324",
-        ] {
+        for number in ["18446744073709551615", "-9223372036854775808", "1e+16", "0.1", "5e-324"] {
             let value: Value = serde_json::from_str(number).unwrap();
             let text = encode(&value).unwrap();
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);

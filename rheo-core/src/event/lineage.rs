@@ -5,13 +5,8 @@ use serde_json::{Map, Value};
 use super::Event;
 
 /// The metadata keys of the lineage, in the order of the fields.
-pub(crate) const LINEAGE_KEYS: [&str; 5] = [
-    "correlation_id",
-    "causation_id",
-    "producer",
-    "schema",
-    "schema_version",
-];
+pub(crate) const LINEAGE_KEYS: [&str; 5] =
+    ["correlation_id", "causation_id", "producer", "schema", "schema_version"];
 
 /// Where an event comes from. Each part is a metadata field of the same name,
 /// and can be queried by it.
@@ -87,20 +82,9 @@ impl Lineage {
 
     /// Reads the parts that are there as strings.
     pub(crate) fn from_metadata(metadata: &Map<String, Value>) -> Self {
-        let [
-            correlation_id,
-            causation_id,
-            producer,
-            schema,
-            schema_version,
-        ] = LINEAGE_KEYS.map(|key| metadata.get(key).and_then(Value::as_str).map(Into::into));
-        Self {
-            correlation_id,
-            causation_id,
-            producer,
-            schema,
-            schema_version,
-        }
+        let [correlation_id, causation_id, producer, schema, schema_version] =
+            LINEAGE_KEYS.map(|key| metadata.get(key).and_then(Value::as_str).map(Into::into));
+        Self { correlation_id, causation_id, producer, schema, schema_version }
     }
 
     /// The parts that are set, by their keys.

@@ -223,12 +223,7 @@ impl Event {
     /// An event at its place in the log.
     #[must_use]
     pub fn new(stream: StreamName, position: Position, body: EventBody) -> Self {
-        Self {
-            stream,
-            partition: position.partition,
-            sequence: position.sequence,
-            body,
-        }
+        Self { stream, partition: position.partition, sequence: position.sequence, body }
     }
 
     /// The stream.
@@ -378,10 +373,7 @@ mod tests {
 
     #[test]
     fn an_empty_key_is_a_key() {
-        let with = EventParts {
-            key: Some(""),
-            ..parts("{}", "1")
-        };
+        let with = EventParts { key: Some(""), ..parts("{}", "1") };
         let without = EventParts { key: None, ..with };
         let (with, without) = (EventBody::assemble(&with), EventBody::assemble(&without));
         assert_eq!((with.key(), without.key()), (Some(""), None));

@@ -53,10 +53,7 @@ impl fmt::Debug for NewEvent {
             .field("key", &self.key)
             .field("partition", &self.partition)
             .field("metadata_fields", &self.metadata.len())
-            .field(
-                "payload_bytes",
-                &self.payload.as_ref().map_or(0, String::len),
-            )
+            .field("payload_bytes", &self.payload.as_ref().map_or(0, String::len))
             .finish_non_exhaustive()
     }
 }
@@ -164,18 +161,14 @@ impl NewEvent {
             return Err("an event's type has at least one character".into());
         }
         check_text("type", &self.event_type, MAX_TYPE_BYTES)?;
-        check_text(
-            "key",
-            self.key.as_deref().unwrap_or_default(),
-            MAX_KEY_BYTES,
-        )
+        check_text("key", self.key.as_deref().unwrap_or_default(), MAX_KEY_BYTES)
     }
 
     fn choose_partition(&self, partitions: u32) -> Result<u32, String> {
         match (self.partition, &self.key) {
-            (Some(partition), _) if partition >= partitions => Err(format!(
-                "partition {partition} is out of range: the stream has {partitions}"
-            )),
+            (Some(partition), _) if partition >= partitions => {
+                Err(format!("partition {partition} is out of range: the stream has {partitions}"))
+            }
             (Some(partition), _) => Ok(partition),
             (None, Some(key)) => Ok(partition_for_key(key, partitions)),
             (None, None) => Ok(0),
@@ -194,10 +187,7 @@ impl NewEvent {
 
 fn check_text(what: &str, text: &str, max_bytes: usize) -> Result<(), String> {
     if text.len() > max_bytes {
-        return Err(format!(
-            "the {what} has {} bytes, the limit is {max_bytes}",
-            text.len()
-        ));
+        return Err(format!("the {what} has {} bytes, the limit is {max_bytes}", text.len()));
     }
     if text.contains('\0') {
         return Err(format!("the {what} holds the character U+0000"));

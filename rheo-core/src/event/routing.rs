@@ -36,11 +36,7 @@ mod tests {
         for (key, hash, routed) in vectors {
             assert_eq!(xxh3_64(key.as_bytes()), hash, "{key}");
             let partitions = [2, 4, 7, 1024];
-            assert_eq!(
-                partitions.map(|count| partition_for_key(key, count)),
-                routed,
-                "{key}"
-            );
+            assert_eq!(partitions.map(|count| partition_for_key(key, count)), routed, "{key}");
             assert_eq!(partition_for_key(key, 1), 0);
         }
     }

@@ -58,11 +58,7 @@ impl Rheo {
     pub async fn append(&self, stream: &str, event: NewEvent) -> Result<Event> {
         let stored = self.append_events("append", stream, &[event]).await?;
         stored.into_iter().next().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Corrupt,
-                "append",
-                "the backend returned no event",
-            )
+            Error::new(ErrorKind::Corrupt, "append", "the backend returned no event")
         })
     }
 
@@ -127,9 +123,7 @@ impl Rheo {
     }
 
     async fn append_now(&self, request: Append) -> Result<Vec<Event>> {
-        let events = self
-            .write_call("append", || self.backend().append(&request))
-            .await?;
+        let events = self.write_call("append", || self.backend().append(&request)).await?;
         counter!("rheo_events_total", "operation" => "append").increment(events.len() as u64);
         Ok(events)
     }

@@ -154,14 +154,8 @@ impl Builder {
         check("the timeout", !self.timeout.is_zero(), "longer than zero")?;
         check("max_attempts", self.max_attempts > 0, "at least 1")?;
         check("max_demand", self.max_demand > 0, "at least 1")?;
-        check(
-            "event_bytes",
-            self.event_bytes <= limit,
-            format!("at most {limit} on this store"),
-        )?;
-        let consumer = self
-            .consumer
-            .unwrap_or_else(|| format!("rheo-{}", Uuid::new_v4().simple()));
+        check("event_bytes", self.event_bytes <= limit, format!("at most {limit} on this store"))?;
+        let consumer = self.consumer.unwrap_or_else(|| format!("rheo-{}", Uuid::new_v4().simple()));
         let settings = Settings {
             lease: self.lease,
             timeout: self.timeout,
@@ -183,8 +177,7 @@ impl Builder {
                 running: Mutex::default(),
             }),
         };
-        rheo.repeatable_call("prepare", || rheo.backend().prepare())
-            .await?;
+        rheo.repeatable_call("prepare", || rheo.backend().prepare()).await?;
         Ok(rheo)
     }
 }

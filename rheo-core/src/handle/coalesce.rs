@@ -48,10 +48,7 @@ where
         write: impl Fn(Vec<I>) -> BoxFuture<'static, Result<Vec<O>>> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            state: Mutex::new(State {
-                busy: false,
-                waiting: VecDeque::new(),
-            }),
+            state: Mutex::new(State { busy: false, waiting: VecDeque::new() }),
             write: Box::new(write),
             bytes,
         }
@@ -122,13 +119,11 @@ where
         let alone = together.len() == 1;
         let items = together
             .iter_mut()
-            .flat_map(|waiting| {
-                if alone {
-                    mem::take(&mut waiting.items)
-                } else {
-                    waiting.items.clone()
-                }
-            })
+            .flat_map(
+                |waiting| {
+                    if alone { mem::take(&mut waiting.items) } else { waiting.items.clone() }
+                },
+            )
             .collect::<Vec<_>>();
         if items.is_empty() {
             return;
@@ -162,10 +157,7 @@ where
 fn is_one_callers_fault(error: &Error) -> bool {
     error.effect() == Effect::NotApplied
         && error.retry() == Retry::Never
-        && !matches!(
-            error.kind(),
-            ErrorKind::StreamNotFound | ErrorKind::GroupNotFound
-        )
+        && !matches!(error.kind(), ErrorKind::StreamNotFound | ErrorKind::GroupNotFound)
 }
 
 pub(super) fn abandoned() -> Error {
@@ -244,9 +236,8 @@ mod tests {
     #[tokio::test]
     async fn what_comes_while_one_is_under_way_goes_together() {
         let (lane, gate, sizes) = gated();
-        let calls: Vec<_> = (0..5)
-            .map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n, n])))
-            .collect();
+        let calls: Vec<_> =
+            (0..5).map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n, n]))).collect();
         tokio::task::yield_now().await;
         gate.add_permits(2);
         for (n, call) in (0..).zip(calls) {
@@ -259,9 +250,8 @@ mod tests {
     #[tokio::test]
     async fn one_callers_fault_does_not_spoil_the_others() {
         let (lane, gate, _) = gated();
-        let calls: Vec<_> = [1, 13, 3]
-            .map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n])))
-            .into();
+        let calls: Vec<_> =
+            [1, 13, 3].map(|n| tokio::spawn(Arc::clone(&lane).submit(vec![n]))).into();
         let fourth = tokio::spawn(Arc::clone(&lane).submit(vec![4]));
         tokio::task::yield_now().await;
         gate.add_permits(10);

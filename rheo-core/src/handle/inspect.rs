@@ -29,9 +29,7 @@ impl Rheo {
     /// See [`Rheo`].
     pub async fn lag(&self, stream: &str, group: &str) -> Result<Lag> {
         let info = self.info("lag", stream, group).await?;
-        Ok(Lag {
-            partitions: info.partitions,
-        })
+        Ok(Lag { partitions: info.partitions })
     }
 
     /// A group's settings and progress. Looking settles nothing.
@@ -47,9 +45,7 @@ impl Rheo {
         loop {
             let group = known.group(operation, group)?;
             let now = self.clock().judge();
-            let result = self
-                .read_call(operation, || self.backend().group_info(&group, now))
-                .await;
+            let result = self.read_call(operation, || self.backend().group_info(&group, now)).await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -74,14 +70,8 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let request = DeadLetters {
-                group,
-                after,
-                limit,
-            };
-            let result = self
-                .read_call(OPERATION, || self.backend().dead_letters(&request))
-                .await;
+            let request = DeadLetters { group, after, limit };
+            let result = self.read_call(OPERATION, || self.backend().dead_letters(&request)).await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -99,11 +89,8 @@ impl Rheo {
     pub async fn wait(&self, stream: &str, group: &str, timeout: Duration) -> Result<()> {
         let mut known = self.known("wait", stream).await?;
         loop {
-            let request = Wait {
-                group: known.group("wait", group)?,
-                timeout,
-                now: self.clock().judge(),
-            };
+            let request =
+                Wait { group: known.group("wait", group)?, timeout, now: self.clock().judge() };
             let result = self.wait_now(&request).await;
             if !self.outdated(&mut known, &result).await {
                 return result.map_err(|error| error.in_operation("wait"));

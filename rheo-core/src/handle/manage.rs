@@ -34,8 +34,7 @@ impl Rheo {
         }
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
         let stream = StreamRef { name, partitions };
-        self.write_call(OPERATION, || self.backend().create_stream(&stream))
-            .await?;
+        self.write_call(OPERATION, || self.backend().create_stream(&stream)).await?;
         self.remember(&stream);
         Ok(())
     }
@@ -49,9 +48,7 @@ impl Rheo {
         const OPERATION: &str = "delete_stream";
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
         confirmed(OPERATION, confirm)?;
-        let result = self
-            .write_call(OPERATION, || self.backend().delete_stream(&name))
-            .await;
+        let result = self.write_call(OPERATION, || self.backend().delete_stream(&name)).await;
         self.forget(&name);
         result
     }
@@ -63,8 +60,7 @@ impl Rheo {
     pub async fn partitions(&self, stream: &str) -> Result<u32> {
         const OPERATION: &str = "partitions";
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
-        self.read_call(OPERATION, || self.backend().partitions(&name))
-            .await
+        self.read_call(OPERATION, || self.backend().partitions(&name)).await
     }
 
     /// All streams, by name.
@@ -72,8 +68,7 @@ impl Rheo {
     /// # Errors
     /// See [`Rheo`].
     pub async fn list_streams(&self) -> Result<Vec<StreamRef>> {
-        self.read_call("list_streams", || self.backend().list_streams())
-            .await
+        self.read_call("list_streams", || self.backend().list_streams()).await
     }
 
     /// Creates a group on a stream.
@@ -95,22 +90,14 @@ impl Rheo {
         if options.ordered {
             self.need(OPERATION, Guarantee::OrderedDelivery)?;
         }
-        let settings = GroupSettings {
-            max_attempts,
-            ordered: options.ordered,
-        };
+        let settings = GroupSettings { max_attempts, ordered: options.ordered };
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
             let result = match self.resolve(OPERATION, &known.stream, &options.start).await {
                 Ok(start) => {
-                    let request = CreateGroup {
-                        group,
-                        settings,
-                        start,
-                    };
-                    self.write_call(OPERATION, || self.backend().create_group(&request))
-                        .await
+                    let request = CreateGroup { group, settings, start };
+                    self.write_call(OPERATION, || self.backend().create_group(&request)).await
                 }
                 Err(error) => Err(error),
             };
@@ -130,9 +117,7 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let result = self
-                .write_call(OPERATION, || self.backend().delete_group(&group))
-                .await;
+            let result = self.write_call(OPERATION, || self.backend().delete_group(&group)).await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -148,9 +133,7 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let stream = &known.stream;
-            let result = self
-                .read_call(OPERATION, || self.backend().list_groups(stream))
-                .await;
+            let result = self.read_call(OPERATION, || self.backend().list_groups(stream)).await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -179,8 +162,7 @@ impl Rheo {
             let result = match self.resolve(OPERATION, &known.stream, &start).await {
                 Ok(start) => {
                     let request = Reset { group, start };
-                    self.write_call(OPERATION, || self.backend().reset(&request))
-                        .await
+                    self.write_call(OPERATION, || self.backend().reset(&request)).await
                 }
                 Err(error) => Err(error),
             };

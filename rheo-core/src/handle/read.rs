@@ -35,15 +35,8 @@ impl Rheo {
                 );
                 return Err(Error::invalid("read", context));
             }
-            let request = Read {
-                stream,
-                partition,
-                after,
-                limit,
-            };
-            let result = self
-                .read_call("read", || self.backend().read(&request))
-                .await;
+            let request = Read { stream, partition, after, limit };
+            let result = self.read_call("read", || self.backend().read(&request)).await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -57,9 +50,7 @@ impl Rheo {
     pub async fn query(&self, stream: &str, query: &Query) -> Result<Vec<Event>> {
         let mut known = self.known("query", stream).await?;
         loop {
-            query
-                .validate(known.stream.partitions)
-                .map_err(|error| error.in_operation("query"))?;
+            query.validate(known.stream.partitions).map_err(|error| error.in_operation("query"))?;
             let ranges = query.ranges(known.stream.partitions);
             let result = self.search("query", &known.stream, query, ranges).await;
             if !self.outdated(&mut known, &result).await {
@@ -130,9 +121,7 @@ impl Rheo {
             None => vec![0; stream.partitions as usize],
         };
         let ends = self.ends("query_page", stream).await?;
-        let events = self
-            .walk("query_page", stream, query, &mut positions, &ends)
-            .await?;
+        let events = self.walk("query_page", stream, query, &mut positions, &ends).await?;
         Ok(Page {
             more: events.len() == query.limit_or_default(),
             cursor: Cursor::new(stream, query, &positions),
@@ -146,8 +135,7 @@ impl Rheo {
         operation: &'static str,
         stream: &StreamRef,
     ) -> Result<Vec<u64>> {
-        self.read_call(operation, || self.backend().seek(stream, Seek::End))
-            .await
+        self.read_call(operation, || self.backend().seek(stream, Seek::End)).await
     }
 
     /// The next events that match after `positions` and up to `ends`; moves
@@ -168,20 +156,11 @@ impl Rheo {
             let partition = range.partition as usize;
             let first = range.first.max(positions[partition].saturating_add(1));
             let last = range.last.min(ends[partition]);
-            (first <= last).then_some(Range {
-                first,
-                last,
-                ..range
-            })
+            (first <= last).then_some(Range { first, last, ..range })
         };
-        let ranges = query
-            .ranges(stream.partitions)
-            .into_iter()
-            .filter_map(remaining);
+        let ranges = query.ranges(stream.partitions).into_iter().filter_map(remaining);
         let ranges: Vec<Range> = ranges.collect();
-        let events = self
-            .search(operation, stream, query, ranges.clone())
-            .await?;
+        let events = self.search(operation, stream, query, ranges.clone()).await?;
         let full = events.len() >= limit;
         let last = events.last().filter(|_| full).map(Event::position);
         for range in ranges {
@@ -204,8 +183,7 @@ impl Rheo {
             order: query.order(),
             limit: query.limit_or_default(),
         };
-        self.read_call(operation, || self.backend().search(&request))
-            .await
+        self.read_call(operation, || self.backend().search(&request)).await
     }
 }
 
@@ -215,11 +193,7 @@ fn searched_to(range: &Range, last: Option<Position>) -> u64 {
     let Some(last) = last else {
         return range.last;
     };
-    let passed = if range.partition <= last.partition {
-        last.sequence
-    } else {
-        last.sequence - 1
-    };
+    let passed = if range.partition <= last.partition { last.sequence } else { last.sequence - 1 };
     passed.clamp(range.first - 1, range.last)
 }
 
@@ -243,10 +217,7 @@ impl Walk {
                 return Ok(None);
             }
             let cursor = self.cursor.as_ref();
-            let page = self
-                .rheo
-                .query_page(&self.stream, &self.query, cursor)
-                .await?;
+            let page = self.rheo.query_page(&self.stream, &self.query, cursor).await?;
             self.page = page.events.into();
             self.more = page.more;
             self.cursor = Some(page.cursor);
@@ -260,11 +231,7 @@ mod tests {
 
     #[test]
     fn a_search_has_passed_what_sorts_before_its_last_event() {
-        let range = |partition| Range {
-            partition,
-            first: 3,
-            last: 9,
-        };
+        let range = |partition| Range { partition, first: 3, last: 9 };
         let last = Some(Position::new(1, 5));
         let passed = [0, 1, 2].map(|partition| searched_to(&range(partition), last));
         assert_eq!(passed, [5, 5, 4]);

@@ -76,10 +76,8 @@ impl Rheo {
         let count = known.stream.partitions;
         let chosen = chosen_partitions("replay", options.partitions.as_deref(), count)?;
         // The group is looked up first, so that nothing is searched for a group that is missing.
-        self.read_call("replay", || {
-            self.backend().group_info(&group, self.clock().judge())
-        })
-        .await?;
+        self.read_call("replay", || self.backend().group_info(&group, self.clock().judge()))
+            .await?;
         match selection {
             Replay::AfterSequence(after) => {
                 let starts = vec![*after; count as usize];
@@ -87,9 +85,8 @@ impl Rheo {
             }
             Replay::From(instant) => {
                 let seek = Seek::At(*instant);
-                let starts = self
-                    .read_call("replay", || self.backend().seek(&group.stream, seek))
-                    .await?;
+                let starts =
+                    self.read_call("replay", || self.backend().seek(&group.stream, seek)).await?;
                 self.reopen(&group, ranges_after(&chosen, &starts)).await
             }
             Replay::Matching(query) => self.replay_matching(&group, query, &chosen).await,
@@ -112,16 +109,12 @@ impl Rheo {
     ) -> Result<()> {
         let stream = &group.stream;
         let query = query.clone().ascending().limit(MAX_BATCH);
-        query
-            .validate(stream.partitions)
-            .map_err(|error| error.in_operation("replay"))?;
+        query.validate(stream.partitions).map_err(|error| error.in_operation("replay"))?;
         let ends = self.ends("replay", stream).await?;
         let mut searched = vec![0; ends.len()];
         let mut matching = Vec::new();
         loop {
-            let events = self
-                .walk("replay", stream, &query, &mut searched, &ends)
-                .await?;
+            let events = self.walk("replay", stream, &query, &mut searched, &ends).await?;
             matching.extend(events.iter().map(Event::position));
             if events.len() < MAX_BATCH {
                 break;
@@ -137,14 +130,8 @@ impl Rheo {
         let mut after = None;
         loop {
             let limit = MAX_BATCH;
-            let request = DeadLetters {
-                group: group.clone(),
-                after,
-                limit,
-            };
-            let page = self
-                .read_call("replay", || self.backend().dead_letters(&request))
-                .await;
+            let request = DeadLetters { group: group.clone(), after, limit };
+            let page = self.read_call("replay", || self.backend().dead_letters(&request)).await;
             let page = match page {
                 // Somebody else took that letter off the list: begin again.
                 Err(error) if error.kind() == ErrorKind::CursorNotFound => {
@@ -187,12 +174,8 @@ impl Rheo {
         if ranges.is_empty() {
             return Ok(());
         }
-        let request = backend::Replay {
-            group: group.clone(),
-            ranges,
-        };
-        self.write_call("replay", || self.backend().replay(&request))
-            .await
+        let request = backend::Replay { group: group.clone(), ranges };
+        self.write_call("replay", || self.backend().replay(&request)).await
     }
 }
 
@@ -205,11 +188,7 @@ fn is_chosen(chosen: &Partitions, partition: u32) -> bool {
 
 fn ranges_after(chosen: &Partitions, starts: &[u64]) -> Vec<Range> {
     let range = |(partition, &after): (u32, &u64)| {
-        (after < u64::MAX).then(|| Range {
-            partition,
-            first: after + 1,
-            last: u64::MAX,
-        })
+        (after < u64::MAX).then(|| Range { partition, first: after + 1, last: u64::MAX })
     };
     (0..)
         .zip(starts)
@@ -223,20 +202,12 @@ fn ranges_of(mut positions: Vec<Position>) -> Vec<Range> {
     positions.sort_unstable_by_key(|position| (position.partition, position.sequence));
     positions.dedup();
     let mut ranges: Vec<Range> = Vec::new();
-    for Position {
-        partition,
-        sequence,
-    } in positions
-    {
+    for Position { partition, sequence } in positions {
         match ranges.last_mut() {
             Some(range) if range.partition == partition && range.last + 1 == sequence => {
                 range.last = sequence;
             }
-            _ => ranges.push(Range {
-                partition,
-                first: sequence,
-                last: sequence,
-            }),
+            _ => ranges.push(Range { partition, first: sequence, last: sequence }),
         }
     }
     ranges
@@ -250,10 +221,8 @@ mod tests {
     fn positions_become_disjoint_ascending_ranges() {
         let at = Position::new;
         let ranges = ranges_of(vec![at(1, 3), at(0, 2), at(1, 2), at(0, 5), at(0, 2)]);
-        let plain: Vec<_> = ranges
-            .iter()
-            .map(|range| (range.partition, range.first, range.last))
-            .collect();
+        let plain: Vec<_> =
+            ranges.iter().map(|range| (range.partition, range.first, range.last)).collect();
         assert_eq!(plain, [(0, 2, 2), (0, 5, 5), (1, 2, 3)]);
     }
 

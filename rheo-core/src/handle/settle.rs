@@ -93,8 +93,7 @@ impl Rheo {
     /// # Cancellation
     /// As for [`ack`](Self::ack).
     pub async fn reject(&self, lease: impl AsRef<Lease>, reason: impl Into<String>) -> Result<()> {
-        self.settle_one("reject", lease.as_ref(), Outcome::reject(reason))
-            .await
+        self.settle_one("reject", lease.as_ref(), Outcome::reject(reason)).await
     }
 
     /// Hands the claim back unused: the event is claimable at once, and the
@@ -106,8 +105,7 @@ impl Rheo {
     /// # Cancellation
     /// As for [`ack`](Self::ack).
     pub async fn release(&self, lease: impl AsRef<Lease>) -> Result<()> {
-        self.settle_one("release", lease.as_ref(), Outcome::Release)
-            .await
+        self.settle_one("release", lease.as_ref(), Outcome::Release).await
     }
 
     /// Settles many leases, each with its outcome, and answers for each by
@@ -159,10 +157,7 @@ impl Rheo {
     pub async fn renew(&self, lease: impl AsRef<Lease>, lasting: Duration) -> Result<Lease> {
         let lease = lease.as_ref();
         let answers = self.renew_all(std::slice::from_ref(lease), lasting).await;
-        answers
-            .into_iter()
-            .next()
-            .unwrap_or_else(|| Err(unanswered("renew")))
+        answers.into_iter().next().unwrap_or_else(|| Err(unanswered("renew")))
     }
 
     /// Renews leases of one group, and answers for each by itself.
@@ -200,9 +195,7 @@ impl Rheo {
                 lease,
                 now: self.clock().judge(),
             };
-            let result = self
-                .repeatable_call("renew", || self.backend().renew(&request))
-                .await;
+            let result = self.repeatable_call("renew", || self.backend().renew(&request)).await;
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -217,10 +210,7 @@ impl Rheo {
     ) -> Result<()> {
         let settlement = settlement(lease, outcome);
         let answers = self.settle_group(operation, lease, vec![settlement]).await;
-        answers
-            .into_iter()
-            .next()
-            .unwrap_or_else(|| Err(unanswered(operation)))
+        answers.into_iter().next().unwrap_or_else(|| Err(unanswered(operation)))
     }
 
     /// Settles leases that are all of the group of `first`.
@@ -257,11 +247,7 @@ impl Rheo {
             let group = known.group(operation, first.group().as_str())?;
             let settlements = settlements.to_vec();
             let result = if self.inner.capabilities.mechanisms.coalesced_writes {
-                self.inner
-                    .settles
-                    .get(self, &group)
-                    .submit(settlements)
-                    .await
+                self.inner.settles.get(self, &group).submit(settlements).await
             } else {
                 self.settle_now(&group, settlements).await
             };
@@ -276,27 +262,15 @@ impl Rheo {
         group: &GroupRef,
         settlements: Vec<Settlement>,
     ) -> Result<Vec<Answer>> {
-        let request = Settle {
-            group: group.clone(),
-            settlements,
-            now: self.clock().judge(),
-        };
-        let answers = self
-            .write_call("settle", || self.backend().settle(&request))
-            .await?;
+        let request = Settle { group: group.clone(), settlements, now: self.clock().judge() };
+        let answers = self.write_call("settle", || self.backend().settle(&request)).await?;
         count(&request.settlements, &answers);
         Ok(answers)
     }
 }
 
 fn count(settlements: &[Settlement], answers: &[Answer]) {
-    let mut counts = [
-        ("ack", 0),
-        ("retry", 0),
-        ("reject", 0),
-        ("release", 0),
-        ("refused", 0),
-    ];
+    let mut counts = [("ack", 0), ("retry", 0), ("reject", 0), ("release", 0), ("refused", 0)];
     for (settlement, answer) in settlements.iter().zip(answers) {
         let name = match answer {
             Ok(()) => settlement.outcome.as_str(),
@@ -313,19 +287,13 @@ fn count(settlements: &[Settlement], answers: &[Answer]) {
 
 fn settlement(lease: &Lease, outcome: Outcome) -> Settlement {
     let outcome = match outcome {
-        Outcome::Retry { reason, after } => Outcome::Retry {
-            reason: stored_reason(&reason),
-            after,
-        },
-        Outcome::Reject { reason } => Outcome::Reject {
-            reason: stored_reason(&reason),
-        },
+        Outcome::Retry { reason, after } => {
+            Outcome::Retry { reason: stored_reason(&reason), after }
+        }
+        Outcome::Reject { reason } => Outcome::Reject { reason: stored_reason(&reason) },
         Outcome::Ack | Outcome::Release => outcome,
     };
-    Settlement {
-        token: lease.token().clone(),
-        outcome,
-    }
+    Settlement { token: lease.token().clone(), outcome }
 }
 
 fn same_group(one: &Lease, other: &Lease) -> bool {
@@ -346,18 +314,11 @@ fn refusal_error(
         LeaseRefusal::Stale => ErrorKind::StaleLease,
         LeaseRefusal::ReceiptMismatch => ErrorKind::ReceiptMismatch,
     };
-    let context = format!(
-        "event {position} of stream {:?} in group {:?}",
-        lease.stream(),
-        lease.group()
-    );
+    let context =
+        format!("event {position} of stream {:?} in group {:?}", lease.stream(), lease.group());
     Error::new(kind, operation, context)
 }
 
 fn unanswered(operation: &'static str) -> Error {
-    Error::new(
-        ErrorKind::Corrupt,
-        operation,
-        "the backend gave no answer for the lease",
-    )
+    Error::new(ErrorKind::Corrupt, operation, "the backend gave no answer for the lease")
 }

@@ -48,25 +48,17 @@ impl Rheo {
     /// Finds a stream, in memory or in the store.
     pub(super) async fn known(&self, operation: &'static str, name: &str) -> Result<Known> {
         if let Some(stream) = self.inner.streams.get(name) {
-            return Ok(Known {
-                stream,
-                remembered: true,
-            });
+            return Ok(Known { stream, remembered: true });
         }
         let name = StreamName::new(name).map_err(|error| error.in_operation(operation))?;
         self.look_up(operation, name).await
     }
 
     async fn look_up(&self, operation: &'static str, name: StreamName) -> Result<Known> {
-        let partitions = self
-            .read_call(operation, || self.backend().partitions(&name))
-            .await?;
+        let partitions = self.read_call(operation, || self.backend().partitions(&name)).await?;
         let stream = StreamRef { name, partitions };
         self.inner.streams.insert(&stream);
-        Ok(Known {
-            stream,
-            remembered: false,
-        })
+        Ok(Known { stream, remembered: false })
     }
 
     /// Whether `result` is only due to a stream that was created anew since it

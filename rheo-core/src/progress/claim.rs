@@ -73,9 +73,7 @@ impl Progress {
     /// The next open run to hand out; in an ordered group, from `next` on.
     fn next_claimable(&self, next: u64, turn: &ClaimTurn<'_>) -> Option<Run<Standing>> {
         if turn.settings.ordered {
-            self.open
-                .from(next)
-                .filter(|run| run.value.due_at() <= turn.now)
+            self.open.from(next).filter(|run| run.value.due_at() <= turn.now)
         } else {
             self.open.first_ready()
         }
@@ -93,11 +91,7 @@ impl Progress {
         let attempt = run.value;
         let standing = Standing::leased(attempt, turn.fence, turn.expires_at);
         self.open.put(run.with(standing));
-        granted.push(Granted {
-            first: run.first,
-            last: run.last,
-            attempt,
-        });
+        granted.push(Granted { first: run.first, last: run.last, attempt });
         run.len()
     }
 }
@@ -124,9 +118,7 @@ mod tests {
         member.now = 1;
         member.claim(100_000);
         let token = member.token(150_000);
-        member
-            .progress
-            .renew(&[&token], super::super::fixture::at(2));
+        member.progress.renew(&[&token], super::super::fixture::at(2));
         member.now = 2;
         assert_eq!(member.claim(10), [(150_000, 150_000, 2)]);
     }
@@ -139,10 +131,7 @@ mod tests {
             member.expire();
         }
         assert_eq!(member.claim(1), [(2, 2, 1)]);
-        assert_eq!(
-            member.dead(),
-            [(1, 3, "the lease of attempt 3 of 3 expired")]
-        );
+        assert_eq!(member.dead(), [(1, 3, "the lease of attempt 3 of 3 expired")]);
     }
 
     #[test]
@@ -155,11 +144,8 @@ mod tests {
             member.settle(&[(1, Outcome::Ack), (2, retry), (3, Outcome::Release)]);
             assert_eq!(member.claim(9), during);
             member.now = 5;
-            let after = if ordered {
-                vec![(2, 2, 2), (3, 3, 1), (4, 4, 1)]
-            } else {
-                vec![(2, 2, 2)]
-            };
+            let after =
+                if ordered { vec![(2, 2, 2), (3, 3, 1), (4, 4, 1)] } else { vec![(2, 2, 2)] };
             assert_eq!(member.claim(9), after);
         }
     }

@@ -41,11 +41,7 @@ impl DeadList {
 
     /// Gives up the events of a run, all at the same attempt.
     pub(super) fn bury(&mut self, run: Run<u32>, reason: &str, at: Timestamp) {
-        let dead = Dead {
-            attempt: run.value,
-            reason: reason.into(),
-            at,
-        };
+        let dead = Dead { attempt: run.value, reason: reason.into(), at };
         for sequence in run.first..=run.last {
             self.timed.insert((at, sequence));
             self.letters.insert(sequence, dead.clone());
@@ -86,11 +82,7 @@ mod tests {
         let mut list = DeadList::default();
         list.bury(Run::new(1, 2, 3), "late", at(9));
         list.bury(Run::new(7, 8, 1), "early", at(5));
-        let from = |time, sequence| {
-            list.from(time, sequence)
-                .map(|(n, _)| n)
-                .collect::<Vec<_>>()
-        };
+        let from = |time, sequence| list.from(time, sequence).map(|(n, _)| n).collect::<Vec<_>>();
         assert_eq!(from(Timestamp::MIN, 0), [7, 8, 1, 2]);
         assert_eq!(from(at(5), 8), [8, 1, 2]);
         assert!(from(at(9), 3).is_empty());

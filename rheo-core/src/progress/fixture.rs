@@ -20,17 +20,8 @@ pub(super) struct Member {
 impl Member {
     /// A log of `high_watermark` events, and a group that starts with the first.
     pub(super) fn new(high_watermark: u64) -> Self {
-        let settings = GroupSettings {
-            max_attempts: 3,
-            ordered: false,
-        };
-        Self {
-            progress: Progress::starting_after(0),
-            settings,
-            high_watermark,
-            now: 0,
-            claims: 0,
-        }
+        let settings = GroupSettings { max_attempts: 3, ordered: false };
+        Self { progress: Progress::starting_after(0), settings, high_watermark, now: 0, claims: 0 }
     }
 
     /// Claims, and returns the first, the last and the attempt of each run.
@@ -45,10 +36,7 @@ impl Member {
             settings: &self.settings,
         });
         self.progress.assert_sound();
-        granted
-            .iter()
-            .map(|run| (run.first, run.last, run.attempt))
-            .collect()
+        granted.iter().map(|run| (run.first, run.last, run.attempt)).collect()
     }
 
     /// Lets all leases expire.
@@ -71,9 +59,7 @@ impl Member {
             })
             .collect();
         let settlements: Vec<_> = settlements.iter().collect();
-        let answers = self
-            .progress
-            .settle(&settlements, at(self.now), &self.settings);
+        let answers = self.progress.settle(&settlements, at(self.now), &self.settings);
         self.progress.assert_sound();
         answers
     }
@@ -87,8 +73,7 @@ impl Member {
     /// Sequence, attempt and reason of the dead letters, oldest first.
     pub(super) fn dead(&self) -> Vec<(u64, u32, &str)> {
         let dead = self.progress.dead_letters_from(Timestamp::MIN, 0);
-        dead.map(|(sequence, dead)| (sequence, dead.attempt, &*dead.reason))
-            .collect()
+        dead.map(|(sequence, dead)| (sequence, dead.attempt, &*dead.reason)).collect()
     }
 }
 
@@ -98,8 +83,5 @@ pub(super) fn at(micros: i64) -> Timestamp {
 
 /// The token of the event at `sequence` in the given claim.
 pub(super) fn token(claim: u128, sequence: u64) -> Token {
-    Token::new(LeaseId::new(
-        Fence::from_u128(claim),
-        Position::new(0, sequence),
-    ))
+    Token::new(LeaseId::new(Fence::from_u128(claim), Position::new(0, sequence)))
 }

@@ -106,9 +106,7 @@ impl Progress {
     pub fn next_due(&self, now: Timestamp, settings: &GroupSettings) -> Option<Timestamp> {
         let due_at = if settings.ordered {
             let lowest = self.open.first()?.value.due_at();
-            self.open
-                .last_expiry()
-                .map_or(lowest, |expiry| expiry.max(lowest))
+            self.open.last_expiry().map_or(lowest, |expiry| expiry.max(lowest))
         } else {
             self.open.earliest_due()?
         };
@@ -147,11 +145,7 @@ impl Progress {
         self.open.assert_sound();
         self.attempts.assert_sound();
         self.dead.assert_sound();
-        assert!(
-            self.open
-                .iter()
-                .all(|run| run.first >= 1 && run.last <= self.cursor)
-        );
+        assert!(self.open.iter().all(|run| run.first >= 1 && run.last <= self.cursor));
         for kept in self.attempts.iter() {
             assert!(kept.last <= self.cursor);
             for implied in self.implied(kept.first, kept.last) {
@@ -198,9 +192,7 @@ mod tests {
             let mut member = Member::new(5);
             member.settings.ordered = ordered;
             member.claim(4);
-            let Member {
-                progress, settings, ..
-            } = &member;
+            let Member { progress, settings, .. } = &member;
             assert_eq!(progress.claimable(5, at(9), settings), !ordered);
             assert!(!progress.claimable(4, at(9), settings));
             assert!(progress.claimable(4, at(10), settings));
@@ -215,16 +207,8 @@ mod tests {
         while let [run] = member.claim(1000)[..] {
             member.ack(run);
         }
-        let Progress {
-            cursor,
-            open,
-            attempts,
-            ..
-        } = &member.progress;
-        assert_eq!(
-            (*cursor, open.iter().count(), attempts.iter().count()),
-            (1_000_000, 0, 0)
-        );
+        let Progress { cursor, open, attempts, .. } = &member.progress;
+        assert_eq!((*cursor, open.iter().count(), attempts.iter().count()), (1_000_000, 0, 0));
     }
 
     #[test]

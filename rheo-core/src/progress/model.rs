@@ -15,22 +15,10 @@ use crate::{Fence, GroupSettings, Outcome, Receipt, Timestamp, Token};
 #[derive(Clone, Debug)]
 enum Step {
     Append(u64),
-    Claim {
-        limit: usize,
-        lease: i64,
-    },
-    Settle {
-        tokens: Tokens,
-        outcomes: Vec<Outcome>,
-    },
-    Renew {
-        tokens: Tokens,
-        lease: i64,
-    },
-    Reopen {
-        first: u64,
-        len: u64,
-    },
+    Claim { limit: usize, lease: i64 },
+    Settle { tokens: Tokens, outcomes: Vec<Outcome> },
+    Renew { tokens: Tokens, lease: i64 },
+    Reopen { first: u64, len: u64 },
     Pass(i64),
     Reset(u64),
 }
@@ -101,10 +89,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let settle = (
-        tokens(),
-        prop_oneof![vec(outcome(), 1), vec(outcome(), 1..5)],
-    );
+    let settle = (tokens(), prop_oneof![vec(outcome(), 1), vec(outcome(), 1..5)]);
     prop_oneof![
         2 => (1..8_u64).prop_map(Step::Append),
         6 => (1..10_usize, 0..8_i64).prop_map(|(limit, lease)| Step::Claim { limit, lease }),
@@ -146,8 +131,7 @@ impl Pair {
             Step::Renew { tokens, lease } => self.renew(tokens, *lease),
             Step::Reopen { first, len } => {
                 let last = first + len - 1;
-                self.progress
-                    .reopen(*first, last, self.spec.high_watermark());
+                self.progress.reopen(*first, last, self.spec.high_watermark());
                 self.spec.reopen(*first, last, self.now);
             }
             Step::Pass(micros) => self.now = at(self.now.as_micros() + micros),
@@ -172,19 +156,14 @@ impl Pair {
     fn claim(&mut self, limit: usize, lease: i64) {
         self.claims += 1;
         let settings = self.settings;
-        let turn = ClaimTurn {
-            settings: &settings,
-            ..self.turn(limit, self.now, lease)
-        };
+        let turn = ClaimTurn { settings: &settings, ..self.turn(limit, self.now, lease) };
         let runs = self.progress.claim(&turn);
         let granted: Vec<_> = runs
             .iter()
             .flat_map(|run| (run.first..=run.last).map(|sequence| (sequence, run.attempt)))
             .collect();
         assert_eq!(granted, self.spec.claim(&turn));
-        let tokens = granted
-            .iter()
-            .map(|&(sequence, _)| token(self.claims, sequence));
+        let tokens = granted.iter().map(|&(sequence, _)| token(self.claims, sequence));
         self.issued.extend(tokens);
     }
 
@@ -203,9 +182,7 @@ impl Pair {
     fn renew(&mut self, tokens: &Tokens, lease: i64) {
         let expires_at = at(self.now.as_micros() + lease);
         let tokens = tokens.choose(&self.issued);
-        let answers = self
-            .progress
-            .renew(&tokens.iter().collect::<Vec<_>>(), expires_at);
+        let answers = self.progress.renew(&tokens.iter().collect::<Vec<_>>(), expires_at);
         let renew = |token| self.spec.renew(token, expires_at);
         assert_eq!(answers, tokens.iter().map(renew).collect::<Vec<_>>());
     }
@@ -213,10 +190,7 @@ impl Pair {
     fn compare(&self) {
         self.progress.assert_sound();
         let high_watermark = self.spec.high_watermark();
-        assert_eq!(
-            self.progress.progress(high_watermark, self.now),
-            self.spec.progress(self.now)
-        );
+        assert_eq!(self.progress.progress(high_watermark, self.now), self.spec.progress(self.now));
         let dead: Vec<_> = self
             .progress
             .dead_letters_from(Timestamp::MIN, 0)
@@ -234,9 +208,7 @@ impl Pair {
             after != *spec
         };
         let high_watermark = self.spec.high_watermark();
-        let claimable = self
-            .progress
-            .claimable(high_watermark, self.now, &self.settings);
+        let claimable = self.progress.claimable(high_watermark, self.now, &self.settings);
         assert_eq!(claimable, finds(&self.spec, self.now));
 
         let open = self.spec.without_new();

@@ -102,9 +102,7 @@ impl Open {
 
     /// The lowest run that is ready.
     pub(super) fn first_ready(&self) -> Option<Run<Standing>> {
-        self.ready
-            .first()
-            .and_then(|&first| self.runs.beginning_at(first))
+        self.ready.first().and_then(|&first| self.runs.beginning_at(first))
     }
 
     /// When the first run is due. What is ready was due long ago.
@@ -118,11 +116,7 @@ impl Open {
 
     /// When the last lease expires that was not yet found expired.
     pub(super) fn last_expiry(&self) -> Option<Timestamp> {
-        let leased = |first| {
-            self.runs
-                .beginning_at(first)
-                .is_some_and(|run| run.value.is_leased())
-        };
+        let leased = |first| self.runs.beginning_at(first).is_some_and(|run| run.value.is_leased());
         let latest = self.timed.iter().rev().find(|&&(_, first)| leased(first));
         latest.map(|&(expires_at, _)| expires_at)
     }

@@ -59,24 +59,14 @@ mod tests {
     fn attempts_are_kept_and_leases_revoked() {
         let mut member = Member::new(5);
         member.claim(4);
-        member.settle(&[
-            (1, Outcome::Ack),
-            (2, Outcome::retry("r")),
-            (3, Outcome::reject("r")),
-        ]);
+        member.settle(&[(1, Outcome::Ack), (2, Outcome::retry("r")), (3, Outcome::reject("r"))]);
         member.claim(1);
         member.ack((2, 2, 2));
         member.progress.reopen(1, 9, 5);
         member.progress.assert_sound();
-        assert_eq!(
-            member.settle(&[(4, Outcome::Ack)]),
-            [Err(LeaseRefusal::Stale)]
-        );
+        assert_eq!(member.settle(&[(4, Outcome::Ack)]), [Err(LeaseRefusal::Stale)]);
         assert_eq!((member.dead(), member.progress.frontier()), (vec![], 0));
-        assert_eq!(
-            member.claim(9),
-            [(1, 1, 2), (2, 2, 3), (3, 4, 2), (5, 5, 1)]
-        );
+        assert_eq!(member.claim(9), [(1, 1, 2), (2, 2, 3), (3, 4, 2), (5, 5, 1)]);
     }
 
     #[test]
@@ -102,10 +92,7 @@ mod tests {
         assert_eq!(member.claim(9), [(2, 3, 1), (4, 5, 2), (6, 6, 1)]);
         member.ack((2, 6, 0));
         member.progress.reopen(1, 9, 6);
-        assert_eq!(
-            member.claim(9),
-            [(1, 1, 1), (2, 3, 2), (4, 5, 3), (6, 6, 2)]
-        );
+        assert_eq!(member.claim(9), [(1, 1, 1), (2, 3, 2), (4, 5, 3), (6, 6, 2)]);
     }
 
     #[test]

@@ -58,9 +58,7 @@ impl<V: Copy + PartialEq> Runs<V> {
 
     /// The lowest.
     pub(super) fn first(&self) -> Option<Run<V>> {
-        self.0
-            .first_key_value()
-            .map(|(&first, tail)| tail.run(first))
+        self.0.first_key_value().map(|(&first, tail)| tail.run(first))
     }
 
     /// The one that begins at `first`.
@@ -70,10 +68,7 @@ impl<V: Copy + PartialEq> Runs<V> {
 
     /// The lowest of those that begin at `sequence` or later.
     pub(super) fn from(&self, sequence: u64) -> Option<Run<V>> {
-        self.0
-            .range(sequence..)
-            .next()
-            .map(|(&first, tail)| tail.run(first))
+        self.0.range(sequence..).next().map(|(&first, tail)| tail.run(first))
     }
 
     /// The one that holds `sequence`.
@@ -161,9 +156,7 @@ mod tests {
     }
 
     fn parts(runs: impl IntoIterator<Item = Run<char>>) -> Vec<(u64, u64, char)> {
-        runs.into_iter()
-            .map(|run| (run.first, run.last, run.value))
-            .collect()
+        runs.into_iter().map(|run| (run.first, run.last, run.value)).collect()
     }
 
     #[test]
@@ -191,10 +184,7 @@ mod tests {
     #[test]
     fn the_last_possible_sequence_is_like_any_other() {
         let mut runs = runs(&[(1, u64::MAX, 'a')]);
-        assert_eq!(
-            parts(runs.carve(u64::MAX, u64::MAX)),
-            [(u64::MAX, u64::MAX, 'a')]
-        );
+        assert_eq!(parts(runs.carve(u64::MAX, u64::MAX)), [(u64::MAX, u64::MAX, 'a')]);
         runs.put(Run::new(u64::MAX, u64::MAX, 'a'));
         assert_eq!(parts(runs.iter()), [(1, u64::MAX, 'a')]);
     }

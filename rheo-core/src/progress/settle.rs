@@ -17,10 +17,7 @@ impl Progress {
         now: Timestamp,
         settings: &GroupSettings,
     ) -> Vec<Result<(), LeaseRefusal>> {
-        let tokens: Vec<&Token> = settlements
-            .iter()
-            .map(|settlement| &settlement.token)
-            .collect();
+        let tokens: Vec<&Token> = settlements.iter().map(|settlement| &settlement.token).collect();
         let outcome = |index: usize| &settlements[index].outcome;
         self.by_stretch(
             &tokens,
@@ -119,8 +116,7 @@ impl Progress {
                 self.open.put(run.with(Standing::waiting(attempt)));
             }
             Outcome::Retry { after, .. } => {
-                self.open
-                    .put(run.with(Standing::waiting_until(attempt, now + *after)));
+                self.open.put(run.with(Standing::waiting_until(attempt, now + *after)));
             }
             Outcome::Release => {
                 let uncounted = attempt.saturating_sub(1);
@@ -169,10 +165,7 @@ mod tests {
         let old = member.token(2);
         assert_eq!(member.settle(&[(1, Outcome::Ack)]), [Ok(())]);
         assert_eq!(member.claim(2), [(2, 2, 2)]);
-        assert_eq!(
-            member.progress.renew(&[&old], at(99)),
-            [Err(LeaseRefusal::Stale)]
-        );
+        assert_eq!(member.progress.renew(&[&old], at(99)), [Err(LeaseRefusal::Stale)]);
     }
 
     #[test]
@@ -198,13 +191,8 @@ mod tests {
             Settlement { token, outcome }
         });
         let settlements = settlements.each_ref();
-        let answers = member
-            .progress
-            .settle(&settlements, at(0), &member.settings);
-        assert_eq!(
-            answers,
-            [Ok(()), Err(LeaseRefusal::ReceiptMismatch), Ok(())]
-        );
+        let answers = member.progress.settle(&settlements, at(0), &member.settings);
+        assert_eq!(answers, [Ok(()), Err(LeaseRefusal::ReceiptMismatch), Ok(())]);
         assert_eq!(member.settle(&[(2, Outcome::Ack)]), [Ok(())]);
     }
 

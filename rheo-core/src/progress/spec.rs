@@ -110,10 +110,7 @@ impl Spec {
 
     fn current(&mut self, token: &Token) -> Result<&mut Entry, LeaseRefusal> {
         let index = token.lease_id.position().sequence - 1;
-        let entry = self
-            .entries
-            .get_mut(index as usize)
-            .ok_or(LeaseRefusal::Stale)?;
+        let entry = self.entries.get_mut(index as usize).ok_or(LeaseRefusal::Stale)?;
         match entry.state {
             State::Leased(fence, _) if fence == token.lease_id.fence() => {
                 if token.receipt == Receipt::lease(token.lease_id) {
@@ -184,12 +181,10 @@ impl Spec {
 
     /// Time, sequence, attempt and reason of the dead letters, oldest first.
     pub(super) fn dead_letters(&self) -> Vec<(Timestamp, u64, u32, &str)> {
-        let dead = (1..)
-            .zip(&self.entries)
-            .filter_map(|(sequence, entry)| match &entry.state {
-                State::Dead(at, reason) => Some((*at, sequence, entry.attempt, reason.as_str())),
-                _ => None,
-            });
+        let dead = (1..).zip(&self.entries).filter_map(|(sequence, entry)| match &entry.state {
+            State::Dead(at, reason) => Some((*at, sequence, entry.attempt, reason.as_str())),
+            _ => None,
+        });
         let mut dead: Vec<_> = dead.collect();
         dead.sort_unstable();
         dead

@@ -123,11 +123,7 @@ fn order(integer: i128, float: f64) -> Option<Ordering> {
         return None;
     }
     let below = integer <= float.floor() as i128;
-    Some(if below {
-        Ordering::Less
-    } else {
-        Ordering::Greater
-    })
+    Some(if below { Ordering::Less } else { Ordering::Greater })
 }
 
 #[cfg(test)]
@@ -153,11 +149,7 @@ mod tests {
             (json!(u64::MAX), two_pow_64.clone(), false),
             (json!(i64::MAX), json!(9_223_372_036_854_775_808.0), false),
             (json!(i64::MIN), json!(-9_223_372_036_854_775_808.0), true),
-            (
-                json!(9_007_199_254_740_993_u64),
-                json!(9_007_199_254_740_992.0),
-                false,
-            ),
+            (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992.0), false),
             (two_pow_64.clone(), two_pow_64, true),
             (json!("a"), json!("a"), true),
             (json!("a"), json!("A"), false),
@@ -184,11 +176,7 @@ mod tests {
         let table = [
             (json!(1), json!(1.5), Some(Ordering::Less)),
             (json!(-1), json!(-1.5), Some(Ordering::Greater)),
-            (
-                json!(u64::MAX),
-                json!(18_446_744_073_709_551_616.0),
-                Some(Ordering::Less),
-            ),
+            (json!(u64::MAX), json!(18_446_744_073_709_551_616.0), Some(Ordering::Less)),
             (json!(u64::MAX), json!(1e300), Some(Ordering::Less)),
             (json!(i64::MIN), json!(-1e300), Some(Ordering::Greater)),
             (json!(0), json!(5e-324), Some(Ordering::Less)),
@@ -203,11 +191,7 @@ mod tests {
         ];
         for (a, b, expected) in table {
             assert_eq!(compare(&a, &b), expected, "{a} and {b}");
-            assert_eq!(
-                compare(&b, &a),
-                expected.map(Ordering::reverse),
-                "{b} and {a}"
-            );
+            assert_eq!(compare(&b, &a), expected.map(Ordering::reverse), "{b} and {a}");
         }
     }
 
@@ -222,13 +206,7 @@ mod tests {
             (-9i32..9).prop_map(f64::from),
         ];
         let near = (edge, 0..5usize, any::<bool>()).prop_map(|(edge, step, negative)| {
-            let float = [
-                edge,
-                edge.next_up(),
-                edge.next_down(),
-                edge + 0.5,
-                edge * 2.0,
-            ][step];
+            let float = [edge, edge.next_up(), edge.next_down(), edge + 0.5, edge * 2.0][step];
             json!(if negative { -float } else { float })
         });
         prop_oneof![
@@ -267,29 +245,16 @@ mod tests {
     }
 
     fn integer(value: &Value) -> Option<i128> {
-        value
-            .as_i64()
-            .map(i128::from)
-            .or(value.as_u64().map(i128::from))
+        value.as_i64().map(i128::from).or(value.as_u64().map(i128::from))
     }
 
     /// An integer against a float taken apart into `mantissa × 2^exponent`.
     fn exactly(integer: i128, float: f64) -> Ordering {
         let bits = float.to_bits();
-        let (fraction, biased) = (
-            (bits & ((1 << 52) - 1)) as i128,
-            (bits >> 52 & 0x7ff) as i32,
-        );
-        let (mantissa, exponent) = if biased == 0 {
-            (fraction, -1074)
-        } else {
-            (fraction | 1 << 52, biased - 1075)
-        };
-        let mantissa = if float.is_sign_negative() {
-            -mantissa
-        } else {
-            mantissa
-        };
+        let (fraction, biased) = ((bits & ((1 << 52) - 1)) as i128, (bits >> 52 & 0x7ff) as i32);
+        let (mantissa, exponent) =
+            if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
+        let mantissa = if float.is_sign_negative() { -mantissa } else { mantissa };
         match exponent {
             ..-62 => (integer << 1).cmp(&mantissa.signum()),
             -62..0 => (integer << -exponent).cmp(&mantissa),

@@ -175,10 +175,7 @@ mod tests {
     use crate::{ErrorKind, StreamName};
 
     fn stream(name: &str, partitions: u32) -> StreamRef {
-        StreamRef {
-            name: StreamName::new(name).unwrap(),
-            partitions,
-        }
+        StreamRef { name: StreamName::new(name).unwrap(), partitions }
     }
 
     fn refusal(result: Result<impl fmt::Debug>) -> String {
@@ -212,11 +209,7 @@ mod tests {
             let why = refusal(cursor.positions(&other, &query));
             assert_eq!(why, "the cursor belongs to another stream");
         }
-        let others = [
-            Query::new(),
-            query.clone().partition(0),
-            query.after_sequence(1),
-        ];
+        let others = [Query::new(), query.clone().partition(0), query.after_sequence(1)];
         for other in others {
             let why = refusal(cursor.positions(&orders, &other));
             assert_eq!(why, "the cursor belongs to another query");
@@ -226,10 +219,7 @@ mod tests {
     #[test]
     fn every_change_to_its_text_is_noticed() {
         let text = Cursor::new(&stream("orders", 2), &Query::new(), &[7, u64::MAX]).to_string();
-        let alphabet = ('A'..='Z')
-            .chain('a'..='z')
-            .chain('0'..='9')
-            .chain("-_=+/ ".chars());
+        let alphabet = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain("-_=+/ ".chars());
         for other in alphabet {
             for at in (0..text.len()).filter(|&at| !text[at..].starts_with(other)) {
                 let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
@@ -253,11 +243,9 @@ mod tests {
     /// A varint of eleven bytes, or above 64 bits, even where the checksum fits.
     #[test]
     fn numbers_that_are_too_long_are_refused() {
-        for mut bytes in [
-            &[0xff; 11][..],
-            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
-            &[0x80],
-        ] {
+        for mut bytes in
+            [&[0xff; 11][..], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], &[0x80]]
+        {
             assert_eq!(read_varint(&mut bytes), None);
         }
     }

@@ -40,11 +40,7 @@ impl Filter {
             Field::Timestamp => (condition.map(in_utc), Some(condition.map(in_micros))),
             _ => (condition, None),
         };
-        Self {
-            field,
-            condition,
-            on_micros,
-        }
+        Self { field, condition, on_micros }
     }
 
     /// The field.
@@ -147,11 +143,7 @@ struct Documents<'a> {
 
 impl<'a> Documents<'a> {
     fn of(event: &'a Event) -> Self {
-        Self {
-            event,
-            metadata: OnceCell::new(),
-            payload: OnceCell::new(),
-        }
+        Self { event, metadata: OnceCell::new(), payload: OnceCell::new() }
     }
 
     fn metadata(&self) -> &Value {
@@ -164,8 +156,7 @@ impl<'a> Documents<'a> {
 }
 
 fn part<'a>(document: &'a Value, path: &[String]) -> Option<&'a Value> {
-    path.iter()
-        .try_fold(document, |value, key| value.as_object()?.get(key))
+    path.iter().try_fold(document, |value, key| value.as_object()?.get(key))
 }
 
 fn uuid(value: &Value) -> Option<Uuid> {
@@ -227,11 +218,7 @@ mod tests {
             metadata,
             payload,
         });
-        Event::new(
-            StreamName::new("orders").unwrap(),
-            Position::new(3, 17),
-            body,
-        )
+        Event::new(StreamName::new("orders").unwrap(), Position::new(3, 17), body)
     }
 
     fn matches(filter: &Filter) -> bool {
@@ -266,11 +253,8 @@ mod tests {
             (In(vec![]), false),
         ];
         check(Field::Type, &event_type);
-        let key = [
-            (Equals(json!("k")), true),
-            (GreaterOrEqual(json!("k ")), false),
-            (Exists, true),
-        ];
+        let key =
+            [(Equals(json!("k")), true), (GreaterOrEqual(json!("k ")), false), (Exists, true)];
         check(Field::Key, &key);
         let partition = [(Equals(json!(3.0)), true), (Equals(json!("3")), false)];
         check(Field::Partition, &partition);
@@ -337,10 +321,7 @@ mod tests {
         let (without, empty) = (event(None, "{}", "1"), event(Some(""), "{}", "1"));
         for condition in [Exists, Equals(json!("")), LessOrEqual(json!(""))] {
             let filter = Filter::new(Field::Key, condition);
-            assert!(
-                !filter.matches(&without) && filter.matches(&empty),
-                "{filter:?}"
-            );
+            assert!(!filter.matches(&without) && filter.matches(&empty), "{filter:?}");
         }
         assert!(!Filter::new(Field::Key, Equals(json!(null))).matches(&without));
     }
@@ -352,26 +333,17 @@ mod tests {
         let wrong = Filter::new(Field::Sequence, Equals(json!(1)));
         assert!(Filter::matches_all(&[], &event));
         assert!(Filter::matches_all(&[right.clone(), right.clone()], &event));
-        assert!(!Filter::matches_all(
-            &[right.clone(), wrong.clone()],
-            &event
-        ));
+        assert!(!Filter::matches_all(&[right.clone(), wrong.clone()], &event));
         assert!(!Filter::matches_all(&[wrong, right], &event));
     }
 
     #[test]
     fn values_are_told_in_one_form() {
         let told = |field, value: &str| {
-            Filter::new(field, Equals(json!(value)))
-                .condition()
-                .values()[0]
-                .clone()
+            Filter::new(field, Equals(json!(value))).condition().values()[0].clone()
         };
         assert_eq!(told(Field::Id, &ID.to_uppercase()), json!(ID));
-        assert_eq!(
-            told(Field::Timestamp, "2026-03-15T13:00:00.000001+01:00"),
-            json!(NOON)
-        );
+        assert_eq!(told(Field::Timestamp, "2026-03-15T13:00:00.000001+01:00"), json!(NOON));
         assert_eq!(
             told(Field::Key, "2026-03-15T13:00:00+01:00"),
             json!("2026-03-15T13:00:00+01:00")
@@ -386,16 +358,8 @@ mod tests {
             (Field::Id, In(vec![json!(ID), json!(7)]), "UUID"),
             (Field::Timestamp, Less(json!("2026-03-15 noon")), "RFC 3339"),
             (Field::Timestamp, Less(json!(0)), "RFC 3339"),
-            (
-                Field::Partition,
-                Equals(json!("0")),
-                "partition compares with numbers",
-            ),
-            (
-                Field::Sequence,
-                Greater(json!(null)),
-                "sequence compares with numbers",
-            ),
+            (Field::Partition, Equals(json!("0")), "partition compares with numbers"),
+            (Field::Sequence, Greater(json!(null)), "sequence compares with numbers"),
             (Field::Key, Equals(json!("a\0b")), "U+0000"),
             (Field::payload(["a"]), In(vec![json!({"\0": 1})]), "U+0000"),
             (Field::metadata(["a\0"]), Exists, "U+0000"),

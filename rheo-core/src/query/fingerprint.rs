@@ -25,9 +25,7 @@ pub(super) fn of_query(query: &Query) -> u64 {
         Partitions::All => canonical.tag(0),
         Partitions::Only(partitions) => {
             canonical.tag(1);
-            canonical.list(partitions, |canonical, &partition| {
-                canonical.number(partition.into())
-            });
+            canonical.list(partitions, |canonical, &partition| canonical.number(partition.into()));
         }
     }
     canonical.number(query.after);
@@ -146,30 +144,17 @@ mod tests {
             .payload("p", json!({"b": [1, 1.5, u64::MAX, true, null], "a": "x"}))
             .filter(Filter::new(Field::metadata(["m", "n"]), Condition::Exists))
             .descending();
-        let stream = StreamRef {
-            name: StreamName::new("orders").unwrap(),
-            partitions: 4,
-        };
-        let found = [
-            of_stream(&stream),
-            of_query(&Query::new()),
-            of_query(&query),
-        ];
-        let golden = [
-            18_324_557_408_272_772_993,
-            1_391_884_419_880_715_562,
-            2_755_235_767_198_269_525,
-        ];
+        let stream = StreamRef { name: StreamName::new("orders").unwrap(), partitions: 4 };
+        let found = [of_stream(&stream), of_query(&Query::new()), of_query(&query)];
+        let golden =
+            [18_324_557_408_272_772_993, 1_391_884_419_880_715_562, 2_755_235_767_198_269_525];
         assert_eq!(found, golden);
     }
 
     #[test]
     fn equal_values_have_equal_fingerprints() {
         let of = |value| of_query(&Query::new().payload("p", value));
-        assert_eq!(
-            of(json!({"a": 1, "b": -0.0})),
-            of(json!({"b": 0, "a": 1.0}))
-        );
+        assert_eq!(of(json!({"a": 1, "b": -0.0})), of(json!({"b": 0, "a": 1.0})));
     }
 
     #[test]

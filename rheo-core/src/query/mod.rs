@@ -99,13 +99,8 @@ impl Query {
 
     /// Only events of these types; none, where there are none.
     pub fn event_types(self, event_types: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let event_types = event_types
-            .into_iter()
-            .map(|event_type| event_type.into().into());
-        self.filter(Filter::new(
-            Field::Type,
-            Condition::In(event_types.collect()),
-        ))
+        let event_types = event_types.into_iter().map(|event_type| event_type.into().into());
+        self.filter(Filter::new(Field::Type, Condition::In(event_types.collect())))
     }
 
     /// Only events with this key.
@@ -244,11 +239,7 @@ impl Query {
         if self.after >= self.until {
             return Vec::new();
         }
-        let range = |partition| Range {
-            partition,
-            first: self.after + 1,
-            last: self.until,
-        };
+        let range = |partition| Range { partition, first: self.after + 1, last: self.until };
         self.partitions.numbers(partitions).map(range).collect()
     }
 
@@ -275,10 +266,7 @@ mod tests {
 
     fn bounds(query: &Query) -> Vec<(u32, u64, u64)> {
         let ranges = query.ranges(4);
-        ranges
-            .iter()
-            .map(|range| (range.partition, range.first, range.last))
-            .collect()
+        ranges.iter().map(|range| (range.partition, range.first, range.last)).collect()
     }
 
     #[test]
@@ -288,10 +276,7 @@ mod tests {
         assert_eq!(bounds(&Query::new()), all);
         let some = bounded.clone().partitions([3, 1, 3]);
         assert_eq!(bounds(&some), [(1, 11, 15), (3, 11, 15)]);
-        assert_eq!(
-            bounds(&bounded.clone().after_sequence(14).partition(0)),
-            [(0, 15, 15)]
-        );
+        assert_eq!(bounds(&bounded.clone().after_sequence(14).partition(0)), [(0, 15, 15)]);
         let nothing = [
             bounded.clone().after_sequence(15),
             bounded.clone().partitions([]),
@@ -307,32 +292,19 @@ mod tests {
 
     #[test]
     fn conditions_add_up_and_limits_do_not() {
-        let query = Query::new()
-            .event_type("a")
-            .key("k")
-            .after_sequence(7)
-            .after_sequence(5);
+        let query = Query::new().event_type("a").key("k").after_sequence(7).after_sequence(5);
         assert_eq!(query.filters().len(), 2);
         assert_eq!(bounds(&query.partition(2)), [(2, 8, u64::MAX)]);
         let query = Query::new().descending().limit(5).ascending().limit(7);
-        assert_eq!(
-            (query.order(), query.limit_or_default()),
-            (Order::Ascending, 7)
-        );
+        assert_eq!((query.order(), query.limit_or_default()), (Order::Ascending, 7));
     }
 
     #[test]
     fn what_breaks_a_rule_is_invalid() {
         let table = [
             (Query::new().limit(0), "the limit is 1 to 10000, not 0"),
-            (
-                Query::new().limit(10_001),
-                "the limit is 1 to 10000, not 10001",
-            ),
-            (
-                Query::new().partitions([0, 4]),
-                "partition 4 is out of range: the stream has 4",
-            ),
+            (Query::new().limit(10_001), "the limit is 1 to 10000, not 10001"),
+            (Query::new().partitions([0, 4]), "partition 4 is out of range: the stream has 4"),
             (Query::new().producer("a\0"), "U+0000"),
         ];
         for (query, reason) in table {
@@ -340,11 +312,8 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Invalid);
             assert!(error.to_string().contains(reason), "{error}");
         }
-        for query in [
-            Query::new(),
-            Query::new().limit(10_000).partition(3),
-            Query::new().limit(1),
-        ] {
+        for query in [Query::new(), Query::new().limit(10_000).partition(3), Query::new().limit(1)]
+        {
             query.validate(4).unwrap();
         }
     }

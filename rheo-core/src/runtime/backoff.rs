@@ -24,11 +24,7 @@ impl Backoff {
     }
 
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
-        Self {
-            first,
-            longest,
-            doublings: 0,
-        }
+        Self { first, longest, doublings: 0 }
     }
 
     pub(super) fn reset(&mut self) {

@@ -95,27 +95,12 @@ impl ConsumerBuilder {
     /// Safe: nothing has begun.
     pub async fn start(self, handler: impl Handler) -> Result<Consumer> {
         const OPERATION: &str = "start";
-        check(
-            OPERATION,
-            self.concurrency > 0,
-            "the concurrency is at least 1",
-        )?;
-        let timeout_set = self
-            .handler_timeout
-            .is_none_or(|timeout| !timeout.is_zero());
-        check(
-            OPERATION,
-            timeout_set,
-            "the handler timeout is longer than zero",
-        )?;
+        check(OPERATION, self.concurrency > 0, "the concurrency is at least 1")?;
+        let timeout_set = self.handler_timeout.is_none_or(|timeout| !timeout.is_zero());
+        check(OPERATION, timeout_set, "the handler timeout is longer than zero")?;
         let names = (self.stream.as_str(), self.group.as_str());
         let engine =
             Engine::start(OPERATION, &self.rheo, names, self.options, self.concurrency).await?;
-        Ok(Consumer::run(
-            engine,
-            handler,
-            self.concurrency,
-            self.handler_timeout,
-        ))
+        Ok(Consumer::run(engine, handler, self.concurrency, self.handler_timeout))
     }
 }

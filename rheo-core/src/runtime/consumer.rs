@@ -137,12 +137,9 @@ async fn dispatch<H: Handler>(
             continue;
         }
         match poll_fn(|context| engine.poll_next(context)).await {
-            Some(held) => running.spawn(handle(
-                Arc::clone(&engine),
-                Arc::clone(&handler),
-                held,
-                timeout,
-            )),
+            Some(held) => {
+                running.spawn(handle(Arc::clone(&engine), Arc::clone(&handler), held, timeout))
+            }
             None => break,
         };
     }

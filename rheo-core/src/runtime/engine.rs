@@ -130,11 +130,7 @@ impl Engine {
             self.room.notify_one();
             return Poll::Ready(Some(Held::new(Arc::clone(self), delivery, lost)));
         }
-        if ledger.stopping() {
-            Poll::Ready(None)
-        } else {
-            Poll::Pending
-        }
+        if ledger.stopping() { Poll::Ready(None) } else { Poll::Pending }
     }
 
     /// Ends what was handed on; the outcome is on its way when this returns.
@@ -144,11 +140,7 @@ impl Engine {
         outcome: Outcome,
         answer: Option<oneshot::Sender<Result<()>>>,
     ) {
-        let settling = Settling {
-            lease: lease.clone(),
-            outcome,
-            answer,
-        };
+        let settling = Settling { lease: lease.clone(), outcome, answer };
         let lost = self.ledger().settle(settling);
         if let Some(answer) = lost.and_then(|settling| settling.answer) {
             let context = format!("event {}: the lease was lost before", lease.position());
@@ -184,11 +176,7 @@ impl Engine {
 
     /// Lets another consume the group in this instance.
     pub(super) fn disown(&self) {
-        let owner = self
-            .owner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(owner);
     }
 
@@ -209,11 +197,7 @@ impl Engine {
             () = self.quit.cancelled() => true,
             () = self.time.pause(timeout) => false,
         };
-        let left = if in_time {
-            Vec::new()
-        } else {
-            self.ledger().abandon()
-        };
+        let left = if in_time { Vec::new() } else { self.ledger().abandon() };
         self.finish();
         let after = self.vitals().counts;
         Ok(Drained {
@@ -226,12 +210,7 @@ impl Engine {
     pub(super) fn health(&self) -> Health {
         let (running, buffered, unsettled, draining) = {
             let ledger = self.ledger();
-            (
-                ledger.running(),
-                ledger.buffered(),
-                ledger.unsettled(),
-                ledger.stopping(),
-            )
+            (ledger.running(), ledger.buffered(), ledger.unsettled(), ledger.stopping())
         };
         let vitals = self.vitals();
         Health {

@@ -101,13 +101,7 @@ impl Engine {
             let settings = &self.settings;
             let (stream, group) = (self.stream.as_str(), self.group.as_str());
             let waking = self.rheo.settings().waking;
-            if !waking
-                || self
-                    .rheo
-                    .wait(stream, group, settings.poll_interval)
-                    .await
-                    .is_err()
-            {
+            if !waking || self.rheo.wait(stream, group, settings.poll_interval).await.is_err() {
                 // Without hints it goes at poll speed.
                 std::future::pending::<()>().await;
             }

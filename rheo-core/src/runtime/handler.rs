@@ -88,10 +88,7 @@ mod tests {
     fn results_are_read_as_outcomes() {
         assert_eq!(().into_outcome(), Outcome::Ack);
         assert_eq!(Ok::<(), String>(()).into_outcome(), Outcome::Ack);
-        assert_eq!(
-            Err::<(), _>("no stock").into_outcome(),
-            Outcome::retry("no stock")
-        );
+        assert_eq!(Err::<(), _>("no stock").into_outcome(), Outcome::retry("no stock"));
         let rejected = Outcome::reject("never");
         assert_eq!(Ok::<_, String>(rejected.clone()).into_outcome(), rejected);
     }

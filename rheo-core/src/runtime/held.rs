@@ -26,12 +26,7 @@ pub struct Held {
 
 impl Held {
     pub(super) fn new(engine: Arc<Engine>, delivery: Delivery, lost: CancellationToken) -> Self {
-        Self {
-            engine,
-            delivery,
-            lost,
-            open: true,
-        }
+        Self { engine, delivery, lost, open: true }
     }
 
     /// The event.

@@ -93,9 +93,7 @@ impl Ledger {
 
     /// The leases that no outcome has been found for yet.
     fn open(&self) -> impl Iterator<Item = &Slot> {
-        self.slots
-            .values()
-            .filter(|slot| !matches!(slot.stage, Stage::Settling))
+        self.slots.values().filter(|slot| !matches!(slot.stage, Stage::Settling))
     }
 
     /// Takes in what a claim that was asked for at `asked` has yielded.
@@ -193,10 +191,7 @@ impl Ledger {
 
     /// When the first of the open leases that are valid at `now` ends.
     pub(super) fn next_end(&self, now: Duration) -> Option<Duration> {
-        self.open()
-            .map(|slot| slot.valid_until)
-            .filter(|end| *end > now)
-            .min()
+        self.open().map(|slot| slot.valid_until).filter(|end| *end > now).min()
     }
 
     /// Those of the leases whose time is over, after `since`, by `now`.
@@ -237,20 +232,14 @@ impl Ledger {
     }
 
     fn release_buffered(&mut self, chosen: impl Fn(&Delivery) -> bool) {
-        let (back, kept) = std::mem::take(&mut self.buffer)
-            .into_iter()
-            .partition(chosen);
+        let (back, kept) = std::mem::take(&mut self.buffer).into_iter().partition(chosen);
         self.buffer = kept;
         let back: VecDeque<Delivery> = back;
         for Delivery { lease, .. } in back {
             if let Some(slot) = self.slots.get_mut(&lease.lease_id()) {
                 slot.stage = Stage::Settling;
             }
-            self.queue.push(Settling {
-                lease,
-                outcome: Outcome::Release,
-                answer: None,
-            });
+            self.queue.push(Settling { lease, outcome: Outcome::Release, answer: None });
         }
     }
 

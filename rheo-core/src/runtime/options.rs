@@ -77,16 +77,8 @@ impl SubscribeOptions {
         let lease = self.lease.unwrap_or(rheo.settings().lease);
         let poll_interval = self.poll_interval.unwrap_or(DEFAULT_POLL_INTERVAL);
         check(operation, max_demand > 0, "max_demand is at least 1")?;
-        check(
-            operation,
-            lease.as_micros() > 0,
-            "a lease lasts longer than zero",
-        )?;
-        check(
-            operation,
-            !poll_interval.is_zero(),
-            "the poll interval is longer than zero",
-        )?;
+        check(operation, lease.as_micros() > 0, "a lease lasts longer than zero")?;
+        check(operation, !poll_interval.is_zero(), "the poll interval is longer than zero")?;
         let mut fetch = FetchOptions::default().lease(lease);
         if let Some(consumer) = self.consumer {
             ConsumerId::new(&consumer).map_err(|error| error.in_operation(operation))?;
@@ -97,30 +89,16 @@ impl SubscribeOptions {
             let exists = |&partition: &u32| (partition as usize) < count;
             let rule =
                 format!("name at least one of the stream's {count} partitions, and no other");
-            check(
-                operation,
-                !partitions.is_empty() && partitions.iter().all(exists),
-                rule,
-            )?;
+            check(operation, !partitions.is_empty() && partitions.iter().all(exists), rule)?;
             fetch = fetch.partitions(partitions);
         }
         let ordered = group.ordered;
-        Ok(Settings {
-            max_demand,
-            lease,
-            poll_interval,
-            fetch,
-            ordered,
-        })
+        Ok(Settings { max_demand, lease, poll_interval, fetch, ordered })
     }
 }
 
 pub(super) fn check(operation: &'static str, holds: bool, rule: impl Into<String>) -> Result<()> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Error::invalid(operation, rule))
-    }
+    if holds { Ok(()) } else { Err(Error::invalid(operation, rule)) }
 }
 
 /// What a consumer or subscription runs with.

@@ -20,10 +20,7 @@ impl Owner {
         group: &GroupName,
     ) -> Result<Self> {
         let key = (stream.clone(), group.clone());
-        let mut running = rheo
-            .running()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut running = rheo.running().lock().unwrap_or_else(PoisonError::into_inner);
         if !running.insert(key.clone()) {
             let context = format!(
                 "this instance consumes stream {stream:?} for group {group:?} already; \
@@ -31,20 +28,13 @@ impl Owner {
             );
             return Err(Error::new(ErrorKind::AlreadyRunning, operation, context));
         }
-        Ok(Self {
-            rheo: rheo.clone(),
-            group: key,
-        })
+        Ok(Self { rheo: rheo.clone(), group: key })
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let mut running = self
-            .rheo
-            .running()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.rheo.running().lock().unwrap_or_else(PoisonError::into_inner);
         running.remove(&self.group);
     }
 }

@@ -97,10 +97,7 @@ impl Engine {
     fn lose(&self, leases: Vec<LeaseId>) {
         let lost = {
             let mut ledger = self.ledger();
-            leases
-                .into_iter()
-                .filter(|lease| ledger.lose(*lease))
-                .count()
+            leases.into_iter().filter(|lease| ledger.lose(*lease)).count()
         };
         if lost > 0 {
             tracing::warn!(stream = %self.stream, group = %self.group, lost, "leases were lost");

@@ -29,10 +29,8 @@ impl Engine {
     /// answer for: the same outcome under the same token, until it does.
     /// Returns whether it answered for all.
     async fn settle_batch(&self, batch: Vec<Settling>) -> bool {
-        let settlements: Vec<_> = batch
-            .iter()
-            .map(|settling| (&settling.lease, settling.outcome.clone()))
-            .collect();
+        let settlements: Vec<_> =
+            batch.iter().map(|settling| (&settling.lease, settling.outcome.clone())).collect();
         let answers = self.rheo.settle(settlements).await;
         let mut again = Vec::new();
         let mut failure = None;

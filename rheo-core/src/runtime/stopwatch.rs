@@ -16,11 +16,7 @@ pub(super) struct Stopwatch {
 
 impl Stopwatch {
     pub(super) fn start(clock: &Clock) -> Self {
-        Self {
-            clock: clock.clone(),
-            begun: Instant::now(),
-            begun_at: clock.now(),
-        }
+        Self { clock: clock.clone(), begun: Instant::now(), begun_at: clock.now() }
     }
 
     pub(super) fn elapsed(&self) -> Duration {

@@ -28,14 +28,8 @@ async fn k1_runs_up_to_its_concurrency_and_acks() {
             now.fetch_sub(1, SeqCst);
         }
     };
-    let consumer = bench
-        .rheo
-        .consumer("s", "g")
-        .concurrency(4)
-        .max_demand(10)
-        .start(handler)
-        .await
-        .unwrap();
+    let consumer =
+        bench.rheo.consumer("s", "g").concurrency(4).max_demand(10).start(handler).await.unwrap();
     bench.drained().await;
     assert_eq!(most.load(SeqCst), 4);
     eventually(async || consumer.health().unsettled == 0).await;
@@ -56,10 +50,7 @@ async fn k1_holds_no_more_than_its_demand() {
         .await
         .unwrap();
     eventually(async || consumer.health().running == 2).await;
-    assert_eq!(
-        (consumer.health().buffered, consumer.health().unsettled),
-        (5, 7)
-    );
+    assert_eq!((consumer.health().buffered, consumer.health().unsettled), (5, 7));
     assert_eq!(bench.rheo.group_info("s", "g").await.unwrap().leased(), 7);
 }
 
@@ -68,21 +59,12 @@ async fn k1_settles_gather_while_one_is_under_way() {
     let bench = Bench::new().await;
     bench.append(10).await;
     bench.store.close_settle_gate();
-    let consumer = bench
-        .rheo
-        .consumer("s", "g")
-        .concurrency(10)
-        .start(async |_: Delivery| ())
-        .await
-        .unwrap();
+    let consumer =
+        bench.rheo.consumer("s", "g").concurrency(10).start(async |_: Delivery| ()).await.unwrap();
     eventually(async || consumer.health().running == 0 && consumer.health().unsettled == 10).await;
     bench.store.open_settle_gate();
     bench.drained().await;
-    assert!(
-        bench.store.settles().len() <= 2,
-        "{:?}",
-        bench.store.settles()
-    );
+    assert!(bench.store.settles().len() <= 2, "{:?}", bench.store.settles());
 }
 
 #[tokio::test]
@@ -101,14 +83,12 @@ async fn k2_error_panic_and_timeout_are_attempts_and_no_more_are_made() {
             }
         }
     };
-    let started = bench
-        .rheo
-        .consumer("s", "g")
-        .handler_timeout(Duration::from_secs(3))
-        .start(move |delivery| {
+    let started = bench.rheo.consumer("s", "g").handler_timeout(Duration::from_secs(3)).start(
+        move |delivery| {
             let handled = handler(delivery);
             async move { handled.await.map(|()| Outcome::Ack) }
-        });
+        },
+    );
     let consumer = started.await.unwrap();
     for attempt in 1..=3 {
         assert_eq!(in_time(attempts.recv()).await, Some(attempt));
@@ -131,11 +111,7 @@ async fn k2_a_panic_leaves_the_others_alone() {
     bench.drained().await;
     let dead = bench.rheo.dead_letters("s", "g", 10, None).await.unwrap();
     assert_eq!(dead.len(), 1);
-    assert!(
-        dead[0].reason.starts_with("handler panicked: "),
-        "{}",
-        dead[0].reason
-    );
+    assert!(dead[0].reason.starts_with("handler panicked: "), "{}", dead[0].reason);
     assert!(dead[0].reason.contains("unlucky"), "{}", dead[0].reason);
 }
 
@@ -152,24 +128,12 @@ async fn k1_a_handler_of_five_lease_times_runs_once_and_buffered_leases_last() {
             gate.acquire().await.unwrap().forget();
         }
     };
-    let consumer = bench
-        .rheo
-        .consumer("s", "g")
-        .concurrency(1)
-        .start(handler)
-        .await
-        .unwrap();
+    let consumer = bench.rheo.consumer("s", "g").concurrency(1).start(handler).await.unwrap();
     eventually(async || begun.load(SeqCst) == 1).await;
     let other = bench.other().await;
     for _ in 0..10 {
         bench.half_a_lease().await;
-        assert!(
-            other
-                .fetch("s", "g", 10, FetchOptions::default())
-                .await
-                .unwrap()
-                .is_empty()
-        );
+        assert!(other.fetch("s", "g", 10, FetchOptions::default()).await.unwrap().is_empty());
     }
     assert_eq!(begun.load(SeqCst), 1);
     gate.add_permits(3);
@@ -192,11 +156,7 @@ async fn k2_a_revoked_lease_cancels_its_handler() {
     let consumer = bench.rheo.consumer("s", "g").start(handler).await.unwrap();
     eventually(async || consumer.health().running == 1).await;
     // Start at the end, so that nothing comes again.
-    bench
-        .rheo
-        .reset_group("s", "g", Confirm::Yes, Start::End)
-        .await
-        .unwrap();
+    bench.rheo.reset_group("s", "g", Confirm::Yes, Start::End).await.unwrap();
     bench.clock.advance(LEASE / 2);
     eventually(async || consumer.health().counts.stale == 1).await;
     assert_eq!(consumer.health().unsettled, 0);
@@ -210,27 +170,11 @@ async fn k3_an_instance_runs_one_consumer_of_a_group() {
     let bench = Bench::new().await;
     let nothing = async |_: Delivery| ();
     let consumer = bench.rheo.consumer("s", "g").start(nothing).await.unwrap();
-    let again = bench
-        .rheo
-        .clone()
-        .consumer("s", "g")
-        .start(nothing)
-        .await
-        .unwrap_err();
+    let again = bench.rheo.clone().consumer("s", "g").start(nothing).await.unwrap_err();
     assert_eq!(again.kind(), ErrorKind::AlreadyRunning);
-    let stream = bench
-        .rheo
-        .subscribe("s", "g", SubscribeOptions::default())
-        .await
-        .unwrap_err();
+    let stream = bench.rheo.subscribe("s", "g", SubscribeOptions::default()).await.unwrap_err();
     assert_eq!(stream.kind(), ErrorKind::AlreadyRunning);
-    let _elsewhere = bench
-        .other()
-        .await
-        .consumer("s", "g")
-        .start(nothing)
-        .await
-        .unwrap();
+    let _elsewhere = bench.other().await.consumer("s", "g").start(nothing).await.unwrap();
     consumer.drain(Duration::from_secs(5)).await.unwrap();
     let _after = bench.rheo.consumer("s", "g").start(nothing).await.unwrap();
 }
@@ -245,18 +189,9 @@ async fn what_is_wrong_shows_at_the_start() {
         (rheo.consumer("s", "x"), ErrorKind::GroupNotFound),
         (rheo.consumer("s", "g").concurrency(0), ErrorKind::Invalid),
         (rheo.consumer("s", "g").max_demand(0), ErrorKind::Invalid),
-        (
-            rheo.consumer("s", "g").lease(Duration::ZERO),
-            ErrorKind::Invalid,
-        ),
-        (
-            rheo.consumer("s", "g").handler_timeout(Duration::ZERO),
-            ErrorKind::Invalid,
-        ),
-        (
-            rheo.consumer("s", "g").poll_interval(Duration::ZERO),
-            ErrorKind::Invalid,
-        ),
+        (rheo.consumer("s", "g").lease(Duration::ZERO), ErrorKind::Invalid),
+        (rheo.consumer("s", "g").handler_timeout(Duration::ZERO), ErrorKind::Invalid),
+        (rheo.consumer("s", "g").poll_interval(Duration::ZERO), ErrorKind::Invalid),
         (rheo.consumer("s", "g").consumer_id(""), ErrorKind::Invalid),
         (rheo.consumer("s", "g").partitions([1]), ErrorKind::Invalid),
         (rheo.consumer("s", "g").partitions([]), ErrorKind::Invalid),
@@ -300,19 +235,13 @@ async fn w1_a_sleeping_consumer_is_woken_and_polls_without() {
 #[tokio::test]
 async fn a_retry_at_once_comes_at_once_without_waking() {
     let bench = Bench::new().await;
-    let rheo = rheo_core::Rheo::builder(bench.store.clone())
-        .waking(false)
-        .build()
-        .await
-        .unwrap();
+    let rheo = rheo_core::Rheo::builder(bench.store.clone()).waking(false).build().await.unwrap();
     bench.append(1).await;
     let handler = async |delivery: Delivery| match delivery.lease.attempt() {
         1 => Outcome::retry("once more"),
         _ => Outcome::Ack,
     };
-    let builder = rheo
-        .consumer("s", "g")
-        .poll_interval(Duration::from_secs(3600));
+    let builder = rheo.consumer("s", "g").poll_interval(Duration::from_secs(3600));
     let _consumer = builder.start(handler).await.unwrap();
     bench.drained().await;
 }
@@ -321,11 +250,7 @@ async fn a_retry_at_once_comes_at_once_without_waking() {
 async fn partitions_can_be_chosen() {
     let bench = Bench::new().await;
     bench.rheo.create_stream("two", 2).await.unwrap();
-    bench
-        .rheo
-        .create_group("two", "g", GroupOptions::default())
-        .await
-        .unwrap();
+    bench.rheo.create_group("two", "g", GroupOptions::default()).await.unwrap();
     for partition in [0, 1] {
         let event = NewEvent::new("t", json!(null)).partition(partition);
         bench.rheo.append("two", event).await.unwrap();
@@ -333,8 +258,5 @@ async fn partitions_can_be_chosen() {
     let builder = bench.rheo.consumer("two", "g").partitions([1]);
     let _consumer = builder.start(async |_: Delivery| ()).await.unwrap();
     eventually(async || bench.rheo.lag("two", "g").await.unwrap().total() == 1).await;
-    assert_eq!(
-        bench.rheo.lag("two", "g").await.unwrap().partitions[0].lag(),
-        1
-    );
+    assert_eq!(bench.rheo.lag("two", "g").await.unwrap().partitions[0].lag(), 1);
 }

@@ -21,13 +21,7 @@ async fn two_running_and_ten_buffered(bench: &Bench) -> (Consumer, Arc<Semaphore
         let gate = at_gate.clone();
         async move { gate.acquire().await.unwrap().forget() }
     };
-    let consumer = bench
-        .rheo
-        .consumer("s", "g")
-        .concurrency(2)
-        .start(handler)
-        .await
-        .unwrap();
+    let consumer = bench.rheo.consumer("s", "g").concurrency(2).start(handler).await.unwrap();
     eventually(async || consumer.health().running == 2 && consumer.health().buffered == 10).await;
     (consumer, gate)
 }
@@ -39,27 +33,18 @@ async fn k4_a_drain_finishes_the_running_and_hands_back_the_buffered() {
     let mut draining = Box::pin(consumer.drain(LONG));
     assert!(draining.as_mut().now_or_never().is_none());
     assert!(consumer.health().draining);
-    assert_eq!(
-        consumer.drain(LONG).await.unwrap_err().kind(),
-        ErrorKind::AlreadyDraining
-    );
+    assert_eq!(consumer.drain(LONG).await.unwrap_err().kind(), ErrorKind::AlreadyDraining);
 
     // The buffered are claimable while the others still run.
     let other = bench.other().await;
     eventually(async || consumer.health().counts.released == 10).await;
-    let back = other
-        .fetch("s", "g", 100, FetchOptions::default())
-        .await
-        .unwrap();
+    let back = other.fetch("s", "g", 100, FetchOptions::default()).await.unwrap();
     assert_eq!(back.len(), 10);
     assert!(back.iter().all(|delivery| delivery.lease.attempt() == 1));
 
     gate.add_permits(2);
     let drained = in_time(draining).await.unwrap();
-    assert_eq!(
-        (drained.settled, drained.released, drained.left),
-        (2, 10, vec![])
-    );
+    assert_eq!((drained.settled, drained.released, drained.left), (2, 10, vec![]));
     assert_eq!(consumer.health().unsettled, 0);
     // Once more does no harm.
     assert!(consumer.drain(LONG).await.unwrap().left.is_empty());
@@ -74,22 +59,11 @@ async fn k4_a_drain_whose_time_is_up_reports_what_is_left() {
     eventually(async || consumer.health().counts.released == 10).await;
     bench.clock.advance(LONG / 1000);
     let drained = in_time(draining).await.unwrap();
-    let left: Vec<_> = drained
-        .left
-        .iter()
-        .map(|lease| lease.position().sequence)
-        .collect();
-    assert_eq!(
-        (drained.settled, drained.released, left),
-        (0, 10, vec![1, 2])
-    );
+    let left: Vec<_> = drained.left.iter().map(|lease| lease.position().sequence).collect();
+    assert_eq!((drained.settled, drained.released, left), (0, 10, vec![1, 2]));
     // They are let go of, and come back by expiry.
     assert!(bench.store.settles().iter().flatten().count() == 10);
-    let again = bench
-        .rheo
-        .consumer("s", "g")
-        .start(async |_: Delivery| ())
-        .await;
+    let again = bench.rheo.consumer("s", "g").start(async |_: Delivery| ()).await;
     assert!(again.is_ok());
 }
 
@@ -110,14 +84,8 @@ async fn a_dropped_consumer_ends_in_the_background() {
     eventually(async || bench.store.settles().iter().flatten().count() == 10).await;
     gate.add_permits(2);
     eventually(async || bench.lag().await == 10).await;
-    let started = async || {
-        bench
-            .rheo
-            .consumer("s", "g")
-            .start(async |_: Delivery| ())
-            .await
-            .is_ok()
-    };
+    let started =
+        async || bench.rheo.consumer("s", "g").start(async |_: Delivery| ()).await.is_ok();
     eventually(started).await;
 }
 
@@ -134,27 +102,17 @@ async fn k4_a_drain_waits_for_its_settles() {
     }
     bench.store.open_settle_gate();
     let drained = in_time(draining).await.unwrap();
-    assert_eq!(
-        (drained.settled + drained.released, drained.left.len()),
-        (12, 0)
-    );
+    assert_eq!((drained.settled + drained.released, drained.left.len()), (12, 0));
 }
 
 #[tokio::test]
 async fn an_idle_consumer_drains_at_once() {
     let bench = Bench::new().await;
-    let consumer = bench
-        .rheo
-        .consumer("s", "g")
-        .start(|_: Delivery| pending::<()>())
-        .await
-        .unwrap();
+    let consumer =
+        bench.rheo.consumer("s", "g").start(|_: Delivery| pending::<()>()).await.unwrap();
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     let drained = in_time(consumer.drain(LONG)).await.unwrap();
-    assert_eq!(
-        (drained.settled, drained.released, drained.left.len()),
-        (0, 0, 0)
-    );
+    assert_eq!((drained.settled, drained.released, drained.left.len()), (0, 0, 0));
 }

@@ -94,21 +94,13 @@ impl Backend for Flaky {
     }
 
     async fn settle(&self, request: &Settle) -> Result<Vec<Result<(), LeaseRefusal>>> {
-        let outcomes = request
-            .settlements
-            .iter()
-            .map(|one| one.outcome.clone())
-            .collect();
+        let outcomes = request.settlements.iter().map(|one| one.outcome.clone()).collect();
         self.settles.lock().unwrap().push(outcomes);
         fail_if(&self.settles_fail)?;
         self.settle_gate.acquire().await.unwrap().forget();
         let answers = self.memory.settle(request).await;
         let lose = |left: usize| left.checked_sub(1);
-        if self
-            .answers_to_lose
-            .fetch_update(SeqCst, SeqCst, lose)
-            .is_ok()
-        {
+        if self.answers_to_lose.fetch_update(SeqCst, SeqCst, lose).is_ok() {
             let lost = Error::new(ErrorKind::Unavailable, "settle", "connection reset");
             return Err(lost.with_effect(Effect::Unknown));
         }

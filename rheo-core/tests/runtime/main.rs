@@ -33,12 +33,8 @@ impl Bench {
     pub(crate) async fn with_group(options: GroupOptions) -> Self {
         let clock = ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000));
         let store = Flaky::new();
-        let rheo = Rheo::builder(store.clone())
-            .clock(clock.clone())
-            .lease(LEASE)
-            .build()
-            .await
-            .unwrap();
+        let rheo =
+            Rheo::builder(store.clone()).clock(clock.clone()).lease(LEASE).build().await.unwrap();
         rheo.create_stream("s", 1).await.unwrap();
         rheo.create_group("s", "g", options).await.unwrap();
         Self { rheo, store, clock }
@@ -55,9 +51,7 @@ impl Bench {
     }
 
     pub(crate) async fn append(&self, count: u64) {
-        let events = (1..=count)
-            .map(|n| NewEvent::new("t", json!({ "n": n })))
-            .collect();
+        let events = (1..=count).map(|n| NewEvent::new("t", json!({ "n": n }))).collect();
         self.rheo.append_batch("s", events).await.unwrap();
     }
 
@@ -89,7 +83,5 @@ pub(crate) async fn eventually(condition: impl AsyncFn() -> bool) {
 
 /// Awaits what must come within ten seconds.
 pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), future)
-        .await
-        .expect("it comes in time")
+    tokio::time::timeout(Duration::from_secs(10), future).await.expect("it comes in time")
 }

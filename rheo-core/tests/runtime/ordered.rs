@@ -24,11 +24,7 @@ async fn k7_a_partition_is_handled_one_by_one_and_a_retry_holds_up_the_rest() {
                 tokio::task::yield_now().await;
             }
             assert_eq!(seen.lock().unwrap().last(), Some(&(sequence, attempt)));
-            if sequence == 4 && attempt < 3 {
-                Outcome::retry("not yet")
-            } else {
-                Outcome::Ack
-            }
+            if sequence == 4 && attempt < 3 { Outcome::retry("not yet") } else { Outcome::Ack }
         }
     };
     let consumer = bench.rheo.consumer("s", "g").start(handler).await.unwrap();
@@ -43,10 +39,7 @@ async fn k7_a_partition_is_handled_one_by_one_and_a_retry_holds_up_the_rest() {
     let settles = bench.store.settles();
     let retried = |outcomes: &&Vec<Outcome>| outcomes.contains(&Outcome::retry("not yet"));
     let batch = settles.iter().find(retried).unwrap();
-    let at = batch
-        .iter()
-        .position(|outcome| *outcome == Outcome::retry("not yet"))
-        .unwrap();
+    let at = batch.iter().position(|outcome| *outcome == Outcome::retry("not yet")).unwrap();
     assert_eq!(batch[at + 1..], vec![Outcome::Release; 6]);
 }
 
@@ -54,11 +47,7 @@ async fn k7_a_partition_is_handled_one_by_one_and_a_retry_holds_up_the_rest() {
 async fn a_subscription_hands_a_partition_on_one_by_one_too() {
     let bench = Bench::with_group(GroupOptions::default().ordered(true)).await;
     bench.append(3).await;
-    let mut events = bench
-        .rheo
-        .subscribe("s", "g", SubscribeOptions::default())
-        .await
-        .unwrap();
+    let mut events = bench.rheo.subscribe("s", "g", SubscribeOptions::default()).await.unwrap();
     let first = in_time(events.next()).await.unwrap();
     assert!(futures::FutureExt::now_or_never(events.next()).is_none());
     first.ack().await.unwrap();

@@ -29,14 +29,7 @@ async fn k1_no_more_than_the_demand_is_unsettled() {
     assert_eq!(third.event().sequence(), 3);
     third.retry("later", LEASE).await.unwrap();
     let health = events.health();
-    assert_eq!(
-        (
-            health.counts.acked,
-            health.counts.rejected,
-            health.counts.retried
-        ),
-        (1, 1, 1)
-    );
+    assert_eq!((health.counts.acked, health.counts.rejected, health.counts.retried), (1, 1, 1));
 }
 
 #[tokio::test]
@@ -115,14 +108,8 @@ async fn k3_a_dropped_subscription_makes_room_and_hands_back() {
     let _next = subscribe(&bench, 1).await;
     held.ack().await.unwrap();
     let other = bench.other().await;
-    let rest = async || {
-        other
-            .fetch("s", "g", 10, FetchOptions::default())
-            .await
-            .unwrap()
-            .len()
-            >= 8
-    };
+    let rest =
+        async || other.fetch("s", "g", 10, FetchOptions::default()).await.unwrap().len() >= 8;
     eventually(rest).await;
 }
 

@@ -16,7 +16,8 @@ const BEGIN: &str = "<!-- backends:begin -->\n";
 const END: &str = "<!-- backends:end -->";
 
 fn main() -> ExitCode {
-    let (flags, stores): (Vec<_>, Vec<_>) = env::args().skip(1).partition(|word| word.starts_with("--"));
+    let (flags, stores): (Vec<_>, Vec<_>) =
+        env::args().skip(1).partition(|word| word.starts_with("--"));
     let asked = |backend: &&BackendInfo| {
         stores.is_empty() || stores.iter().any(|store| store == backend.feature)
     };
@@ -42,7 +43,8 @@ fn root() -> &'static Path {
 
 /// The report of a store's last whole run.
 fn report(store: &str) -> Option<Value> {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target =
+        env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let text = fs::read_to_string(target.join(format!("conformance/{store}.json"))).ok()?;
     serde_json::from_str(&text).ok()
 }
