@@ -60,7 +60,7 @@ fn expose(saboteur: Saboteur) -> Exposure {
     let seed = env::var("RHEO_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED);
     let report = runtime.block_on(report_on(Arc::new(harness), seed));
     if env::var_os("RHEO_VERBOSE").is_some() {
-        println!("{report}");
+        println!("{saboteur:?}: {report}");
         for case in report.cases.iter().filter(|case| case.milliseconds > 500) {
             println!("  slow: {} {} ms", case.id, case.milliseconds);
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use futures::future::Either;
 use tokio::sync::watch;
 
 use crate::{Now, Timestamp};
@@ -60,14 +61,14 @@ impl Clock {
         }
     }
 
-    /// Returns after `duration` by this clock.
+    /// Ends after `duration` by this clock, counted from this call.
     ///
     /// # Cancellation
     /// Safe: nothing but the waiting is lost.
-    pub async fn sleep(&self, duration: Duration) {
+    pub fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + use<> {
         match &self.0 {
-            Kind::System { .. } => tokio::time::sleep(duration).await,
-            Kind::Manual(manual) => manual.reached(manual.now() + duration).await,
+            Kind::System { .. } => Either::Left(tokio::time::sleep(duration)),
+            Kind::Manual(manual) => Either::Right(manual.clone().reached(manual.now() + duration)),
         }
     }
 }
@@ -112,7 +113,7 @@ impl ManualClock {
         self.0.send_modify(|now| *now = *now + by);
     }
 
-    async fn reached(&self, instant: Timestamp) {
+    async fn reached(self, instant: Timestamp) {
         let mut changes = self.0.subscribe();
         // The sender lives as long as `self`, so the wait ends only by the time's coming.
         let _ = changes.wait_for(|now| *now >= instant).await;

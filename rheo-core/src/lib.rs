@@ -35,10 +35,13 @@ mod group;
 mod handle;
 mod lease;
 mod name;
+mod outcome;
+mod position;
 pub mod progress;
 mod query;
 pub mod runtime;
 mod time;
+mod token;
 
 pub use backend::Now;
 pub use capabilities::{Capabilities, Guarantee, Guarantees, Limits, Mechanism, Mechanisms};
@@ -56,11 +59,11 @@ pub use handle::{
     Builder, Confirm, DEFAULT_EVENT_BYTES, DEFAULT_LEASE, DEFAULT_MAX_DEMAND, DEFAULT_TIMEOUT,
     FetchOptions, Lag, MAX_BATCH, MAX_PARTITIONS, Replay, ReplayOptions, Rheo,
 };
-pub use lease::{
-    Delivery, Fence, Granting, Lease, LeaseId, MAX_REASON_BYTES, Outcome, Position, Receipt, Token,
-    stored_reason,
-};
+pub use lease::{Delivery, Granting, Lease};
 pub use name::{ConsumerId, GroupName, MAX_NAME_BYTES, StreamName};
+pub use outcome::{MAX_REASON_BYTES, Outcome, stored_reason};
+pub use position::Position;
 pub use query::{Condition, Cursor, Field, Filter, Order, Page, Query};
 pub use runtime::{Consumer, Handler, Subscription};
 pub use time::Timestamp;
+pub use token::{Fence, LeaseId, Receipt, Token};

@@ -83,7 +83,7 @@ async fn a_repeated_one_returns_the_stored_event(trial: Trial) {
     for rheo in [&rheo, &other] {
         assert_eq!(append(rheo, different.clone()).await, first);
         let batch = rheo.append_batch("s", vec![different.clone()]).await.expect("it is there");
-        assert_eq!(batch, [first.clone()]);
+        assert_eq!(batch, std::slice::from_ref(&first));
     }
     assert_eq!(append_to(&rheo, 0, 1).await[0].sequence(), 4);
     assert_eq!(stored(&rheo).await[0], first);

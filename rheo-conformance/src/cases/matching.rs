@@ -71,7 +71,7 @@ async fn numbers_compare_by_value(trial: Trial) {
     finds(&rheo, equals(json!(9_007_199_254_740_992.0)), &[5, 7]).await;
     finds(&rheo, equals(json!(u64::MAX)), &[8]).await;
     finds(&rheo, equals(json!(1.8446744073709552e19)), &[9]).await;
-    finds(&rheo, equals(json!(-9.223372036854775808e18)), &[10]).await;
+    finds(&rheo, equals(json!(-9.223_372_036_854_776e18)), &[10]).await;
     finds(&rheo, Condition::Greater(json!(9_007_199_254_740_992.0)), &[6, 8, 9, 11]).await;
     finds(&rheo, Condition::Less(json!(5e-324)), &[3, 4, 10, 13]).await;
     finds(&rheo, Condition::GreaterOrEqual(json!(u64::MAX)), &[8, 9, 11]).await;

@@ -9,6 +9,7 @@ pub(crate) mod dropping;
 pub(crate) mod expiring;
 pub(crate) mod failing;
 pub(crate) mod fencing;
+pub(crate) mod finding;
 pub(crate) mod frontier;
 pub(crate) mod groups;
 pub(crate) mod guarantees;
@@ -29,6 +30,7 @@ pub(crate) mod settling;
 pub(crate) mod store_clock;
 pub(crate) mod streams;
 pub(crate) mod subscribing;
+pub(crate) mod values;
 pub(crate) mod waking;
 
 use crate::Case;
@@ -40,6 +42,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     appending::CASES,
     identity::CASES,
     content::CASES,
+    values::CASES,
     groups::CASES,
     claiming::CASES,
     expiring::CASES,
@@ -54,6 +57,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     dropping::CASES,
     store_clock::CASES,
     reading::CASES,
+    finding::CASES,
     matching::CASES,
     paging::CASES,
     inspecting::CASES,

@@ -6,8 +6,8 @@ use rheo_core::backend::{
     RoutedEvent, Settle,
 };
 use rheo_core::{
-    DeadLetter, Delivery, Error, ErrorKind, EventBody, EventParts, GroupInfo, Outcome,
-    PartitionProgress, Position, Result, Timestamp,
+    DeadLetter, Delivery, Error, ErrorKind, EventBody, EventParts, GroupInfo, Outcome, Position,
+    Result, Timestamp,
 };
 use uuid::Uuid;
 
@@ -305,11 +305,14 @@ impl Sabotage for FrontierPastHole {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct LagNeverFalls;
+/// The partitions that were seen drained, by their places.
+#[derive(Debug, Default)]
+pub(super) struct LagFallsLate {
+    seen: Notebook<()>,
+}
 
 #[async_trait]
-impl Sabotage for LagNeverFalls {
+impl Sabotage for LagFallsLate {
     async fn group_info(
         &self,
         store: &dyn Backend,
@@ -317,10 +320,15 @@ impl Sabotage for LagNeverFalls {
         now: Now,
     ) -> Result<GroupInfo> {
         let mut info = store.group_info(group, now).await?;
-        let idle = |progress: &&mut PartitionProgress| progress.leased + progress.waiting == 0;
-        for progress in info.partitions.iter_mut().filter(idle) {
-            progress.frontier = 0;
-        }
+        self.seen.of(group, |seen| {
+            for (partition, progress) in (0..).zip(&mut info.partitions) {
+                if progress.lag() > 0 {
+                    seen.remove(&place(partition));
+                } else if seen.insert(place(partition), ()).is_none() {
+                    progress.frontier = 0;
+                }
+            }
+        });
         Ok(info)
     }
 }

@@ -115,8 +115,8 @@ saboteurs! {
     DeadLettersLost breaks L4 by settling::DeadLettersLost, caught by [];
     "A renewal lasts half as long as it says."
     RenewsForHalf breaks L5 by settling::RenewsForHalf, caught by [];
-    "What follows a stale lease in its batch is refused with it."
-    StaleSpoilsBatch breaks L6 by settling::StaleSpoilsBatch, caught by [];
+    "A stale lease has all of its batch refused."
+    StaleSpoilsBatch breaks L6 by settling::StaleSpoilsBatch::default(), caught by [];
     "The frontier is the highest acked event, holes or not."
     FrontierPastHole breaks L8 by groups::FrontierPastHole::default(), caught by [];
     "A replay reopens everything from its first event on."
@@ -139,8 +139,8 @@ saboteurs! {
     NullEqualsMissing breaks Q3 by log::NullEqualsMissing, caught by [];
     "A query goes through one partition after the other."
     PartitionAfterPartition breaks Q4 by log::PartitionAfterPartition, caught by [];
-    "A group with nothing to do is as far behind as its stream is long."
-    LagNeverFalls breaks I1 by groups::LagNeverFalls, caught by [];
+    "Whoever first looks at a drained group sees its whole stream as lag."
+    LagFallsLate breaks I1 by groups::LagFallsLate::default(), caught by [];
     "Expired leases are counted as leased."
     ExpiredCountAsLeased breaks I1 by groups::ExpiredCountAsLeased, caught by [];
     "The dead-letter list goes on after any position, in it or not."

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rheo_core::backend::{Backend, Claim, GroupRef, LeaseRefusal, Renew, Settle, Settlement};
-use rheo_core::{Delivery, Outcome, Position, Result, Timestamp, Token};
+use rheo_core::{Delivery, Outcome, Result, Timestamp, Token};
 
 use super::notebook::Notebook;
 use super::sabotaged::Sabotage;
@@ -78,19 +78,22 @@ impl Sabotage for ExpiryEndsLeases {
 
     async fn settle(&self, store: &dyn Backend, request: &Settle) -> Answers<()> {
         let now = request.now.or_system();
-        let expired = |position: Position| {
-            let expires_at = self.expiries.get(&request.group, position);
+        let expired = |Settlement { token, .. }: &Settlement| {
+            let expires_at = self.expiries.get(&request.group, token.lease_id.position());
             expires_at.is_some_and(|expires_at| expires_at <= now)
         };
-        let mut answers = Vec::new();
-        for settlement in &request.settlements {
-            if expired(settlement.token.lease_id.position()) {
-                answers.push(Err(LeaseRefusal::Stale));
-            } else {
-                answers.extend(settle_one(store, request, settlement).await?);
-            }
+        let (late, in_time): (Vec<_>, Vec<_>) =
+            request.settlements.iter().cloned().partition(expired);
+        if late.is_empty() {
+            return store.settle(request).await;
         }
-        Ok(answers)
+        let in_time = Settle { settlements: in_time, ..request.clone() };
+        let mut answers = store.settle(&in_time).await?.into_iter();
+        let answer = |settlement| match expired(settlement) {
+            true => Err(LeaseRefusal::Stale),
+            false => answers.next().unwrap_or(Ok(())),
+        };
+        Ok(request.settlements.iter().map(answer).collect())
     }
 
     async fn renew(&self, store: &dyn Backend, request: &Renew) -> Answers<Timestamp> {
@@ -102,11 +105,6 @@ impl Sabotage for ExpiryEndsLeases {
         }
         Ok(answers)
     }
-}
-
-async fn settle_one(store: &dyn Backend, request: &Settle, settlement: &Settlement) -> Answers<()> {
-    let one = Settle { settlements: vec![settlement.clone()], ..request.clone() };
-    store.settle(&one).await
 }
 
 #[derive(Debug, Default)]
@@ -175,20 +173,31 @@ impl Sabotage for DeadLettersLost {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct StaleSpoilsBatch;
+#[derive(Debug, Default)]
+pub(super) struct StaleSpoilsBatch {
+    current: Notebook<Token>,
+}
 
 #[async_trait]
 impl Sabotage for StaleSpoilsBatch {
+    async fn claim(&self, store: &dyn Backend, request: &Claim) -> Result<Vec<Delivery>> {
+        let deliveries = store.claim(request).await?;
+        note_tokens(&self.current, &request.group, &deliveries);
+        Ok(deliveries)
+    }
+
     async fn settle(&self, store: &dyn Backend, request: &Settle) -> Answers<()> {
-        let mut answers = Vec::new();
-        for settlement in &request.settlements {
-            match answers.last() {
-                Some(Err(refusal)) => answers.push(Err(*refusal)),
-                _ => answers.extend(settle_one(store, request, settlement).await?),
-            }
+        let spoilt = self.current.of(&request.group, |current| {
+            let stale = |Settlement { token, .. }: &Settlement| {
+                let position = token.lease_id.position();
+                current.get(&position).is_some_and(|current| current.lease_id != token.lease_id)
+            };
+            request.settlements.iter().any(stale)
+        });
+        if spoilt {
+            return Ok(vec![Err(LeaseRefusal::Stale); request.settlements.len()]);
         }
-        Ok(answers)
+        store.settle(request).await
     }
 }
 

@@ -115,7 +115,7 @@ impl Rheo {
         events: Vec<RoutedEvent>,
     ) -> Result<Vec<Event>> {
         if self.inner.capabilities.mechanisms.coalesced_writes {
-            self.inner.appends.get(self, stream).submit(events).await
+            self.in_time("append", self.inner.appends.get(self, stream).submit(events)).await
         } else {
             let stream = stream.clone();
             self.append_now(Append { stream, events }).await

@@ -117,6 +117,16 @@ impl Rheo {
         }
     }
 
+    /// A write that first waits for others: that counts against its timeout as well.
+    pub(super) async fn in_time<T>(
+        &self,
+        operation: &'static str,
+        write: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let timeout = tokio::time::timeout(self.inner.settings.timeout, write);
+        timeout.await.unwrap_or_else(|_| Err(self.silence(operation, Effect::Unknown)))
+    }
+
     pub(super) fn silence(&self, operation: &'static str, effect: Effect) -> Error {
         let context = format!("no answer within {:?}", self.inner.settings.timeout);
         Error::new(ErrorKind::Unavailable, operation, context).with_effect(effect)

@@ -247,7 +247,8 @@ impl Rheo {
             let group = known.group(operation, first.group().as_str())?;
             let settlements = settlements.to_vec();
             let result = if self.inner.capabilities.mechanisms.coalesced_writes {
-                self.inner.settles.get(self, &group).submit(settlements).await
+                self.in_time(operation, self.inner.settles.get(self, &group).submit(settlements))
+                    .await
             } else {
                 self.settle_now(&group, settlements).await
             };

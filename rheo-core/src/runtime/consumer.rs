@@ -162,14 +162,14 @@ async fn handle<H: Handler>(
     );
     let begun = Instant::now();
     let delivery = held.delivery().clone();
+    // Begun before the handler, so that no time passes uncounted.
+    let timer = timeout.map(|timeout| engine.rheo.clock().sleep(timeout));
     let too_long = async {
-        match timeout {
-            Some(timeout) => {
-                engine.rheo.clock().sleep(timeout).await;
-                Outcome::retry(format!("the handler took longer than {timeout:?}"))
-            }
+        match timer {
+            Some(timer) => timer.await,
             None => std::future::pending().await,
         }
+        Outcome::retry(format!("the handler took longer than {:?}", timeout.unwrap_or_default()))
     };
     let outcome = tokio::select! {
         biased;
