@@ -254,7 +254,10 @@ async fn finding_costs_the_same_in_a_longer_log(trial: Trial) {
             Query::new().correlation_id("rare"),
         ];
         for query in queries {
-            assert_eq!(rheo.query("s", &query).await.expect("it finds"), std::slice::from_ref(&rare));
+            assert_eq!(
+                rheo.query("s", &query).await.expect("it finds"),
+                std::slice::from_ref(&rare)
+            );
         }
     };
     costs_the_same(&rheo, look).await;

@@ -17,6 +17,7 @@ case_table! {
     "outages.a_store_that_refuses_is_unavailable" [E3 E1] => a_store_that_refuses;
     "outages.a_store_that_is_silent_is_unavailable_in_time" [E3 E1] => a_store_that_is_silent;
     "outages.an_unanswered_write_may_have_taken_effect" [E3 E1] => an_unanswered_write;
+    "outages.waiting_behind_a_silent_write_counts" [E3] => waiting_behind_a_silent_write;
     "outages.an_append_with_an_id_is_safe_to_repeat" [E3 S7] => an_append_with_an_id;
     "outages.consumers_come_back_from_refusals" [E3 K5] => consumers_come_back_from_refusals;
     "outages.consumers_come_back_from_silence" [E3 K5] => consumers_come_back_from_silence;
@@ -74,6 +75,24 @@ async fn a_store_that_refuses(trial: Trial) {
     line.mend();
     rheo.release(&delivery).await.expect("the lease is still current");
     assert_as_before(&rheo).await;
+}
+
+/// A write that waits for the silent write of another ends when its own time is over.
+async fn waiting_behind_a_silent_write(trial: Trial) {
+    let (rheo, line) = on_a_line(&trial).await;
+    line.fail(Fault::Silent);
+    let append = || rheo.append("s", NewEvent::new("t", json!(1)));
+    let first = tokio::spawn({
+        let first = rheo.clone();
+        async move { first.append("s", NewEvent::new("t", json!(0))).await.map(drop) }
+    });
+    // Half a timeout later, so that twice the time would show.
+    tokio::time::sleep(TIMEOUT / 2).await;
+    let begun = Instant::now();
+    let error = error_of("append", append().await.map(drop));
+    assert_eq!(error.effect(), Effect::Unknown, "{error}");
+    assert!(begun.elapsed() < TIMEOUT * 3 / 2, "it took {:?}", begun.elapsed());
+    error_of("append", first.await.expect("it does not panic"));
 }
 
 /// While the store is silent, everything is `Unavailable` when its time is over.

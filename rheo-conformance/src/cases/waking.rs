@@ -38,10 +38,14 @@ async fn append_one(rheo: &Rheo) {
     rheo.append("s", NewEvent::new("t", json!(1))).await.expect("it is appended");
 }
 
-/// An append ends the wait of another client long before its timeout.
+/// An append ends the wait of another client long before its timeout; where
+/// the backend cannot tell, the timeout does, and the event is there.
 async fn a_wait_ends_when_work_arrives(trial: Trial) {
     let waiting = trial.with_group(1, GroupOptions::default()).await;
     if !wakes(&trial).await {
+        append_one(&waiting).await;
+        waiting.wait("s", "g", Duration::from_millis(20)).await.expect("the group is there");
+        assert_eq!(fetch(&waiting, 10).await.len(), 1);
         return;
     }
     let appending = trial.rheo().await;

@@ -26,13 +26,18 @@ pub(super) fn with_attempts(
 }
 
 #[derive(Debug)]
-pub(super) struct LimitExceeded;
+pub(super) struct LimitPerPartition;
 
 #[async_trait]
-impl Sabotage for LimitExceeded {
+impl Sabotage for LimitPerPartition {
     async fn claim(&self, store: &dyn Backend, request: &Claim) -> Result<Vec<Delivery>> {
-        let limit = request.limit.saturating_add(1);
-        store.claim(&Claim { limit, ..request.clone() }).await
+        let mut deliveries = Vec::new();
+        for partition in request.partitions.numbers(request.group.stream.partitions) {
+            let partitions = Partitions::Only(vec![partition]);
+            let claim = Claim { partitions, ..request.clone() };
+            deliveries.extend(store.claim(&claim).await?);
+        }
+        Ok(deliveries)
     }
 }
 
@@ -121,7 +126,7 @@ pub(super) struct ExpiryIsLate;
 #[async_trait]
 impl Sabotage for ExpiryIsLate {
     async fn claim(&self, store: &dyn Backend, request: &Claim) -> Result<Vec<Delivery>> {
-        let lease = request.lease + Duration::from_secs(1);
+        let lease = request.lease + Duration::from_micros(1);
         let deliveries = store.claim(&Claim { lease, ..request.clone() }).await?;
         Ok(with_attempts(request, deliveries, |delivery| delivery.lease.attempt()))
     }

@@ -143,6 +143,9 @@ impl Sabotage for ReplayCopies {
         store.replay(request).await?;
         let stream = request.group.stream.clone();
         let range = request.ranges[0];
+        if range.last < u64::MAX {
+            return Ok(());
+        }
         let read = Read {
             stream: stream.clone(),
             partition: range.partition,
@@ -305,14 +308,11 @@ impl Sabotage for FrontierPastHole {
     }
 }
 
-/// The partitions that were seen drained, by their places.
-#[derive(Debug, Default)]
-pub(super) struct LagFallsLate {
-    seen: Notebook<()>,
-}
+#[derive(Debug)]
+pub(super) struct LongHistoryIsLag;
 
 #[async_trait]
-impl Sabotage for LagFallsLate {
+impl Sabotage for LongHistoryIsLag {
     async fn group_info(
         &self,
         store: &dyn Backend,
@@ -320,15 +320,11 @@ impl Sabotage for LagFallsLate {
         now: Now,
     ) -> Result<GroupInfo> {
         let mut info = store.group_info(group, now).await?;
-        self.seen.of(group, |seen| {
-            for (partition, progress) in (0..).zip(&mut info.partitions) {
-                if progress.lag() > 0 {
-                    seen.remove(&place(partition));
-                } else if seen.insert(place(partition), ()).is_none() {
-                    progress.frontier = 0;
-                }
+        for progress in &mut info.partitions {
+            if progress.lag() == 0 && progress.high_watermark >= 10_000 {
+                progress.frontier = 0;
             }
-        });
+        }
         Ok(info)
     }
 }

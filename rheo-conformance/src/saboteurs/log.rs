@@ -1,7 +1,8 @@
 //! Saboteurs at the log.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rheo_core::backend::{
@@ -117,6 +118,10 @@ pub(super) struct BatchReversed;
 #[async_trait]
 impl Sabotage for BatchReversed {
     async fn append(&self, store: &dyn Backend, request: &Append) -> Result<Vec<Event>> {
+        let first = request.events[0].partition;
+        if request.events.iter().all(|event| event.partition == first) {
+            return store.append(request).await;
+        }
         let mut request = request.clone();
         request.events.reverse();
         let mut stored = store.append(&request).await?;
@@ -125,21 +130,36 @@ impl Sabotage for BatchReversed {
     }
 }
 
-/// Which sequences were handed to the store, and not yet made visible.
+type Place = (StreamName, Position);
+
+fn place(event: &Event) -> Place {
+    (event.stream().clone(), event.position())
+}
+
+/// The events that are in the store and not yet visible.
 #[derive(Debug, Default)]
 pub(super) struct CommitsLate {
-    late: Mutex<HashSet<(StreamName, Position)>>,
+    late: Mutex<HashSet<Place>>,
 }
 
 impl CommitsLate {
-    fn late(&self) -> std::sync::MutexGuard<'_, HashSet<(StreamName, Position)>> {
+    fn late(&self) -> MutexGuard<'_, HashSet<Place>> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn visible(&self, mut events: Vec<Event>) -> Vec<Event> {
         let late = self.late();
-        events.retain(|event| !late.contains(&(event.stream().clone(), event.position())));
+        events.retain(|event| late.is_empty() || !late.contains(&place(event)));
         events
+    }
+}
+
+/// Makes an event visible in the end.
+struct Commit<'a>(&'a CommitsLate, Place);
+
+impl Drop for Commit<'_> {
+    fn drop(&mut self) {
+        self.0.late().remove(&self.1);
     }
 }
 
@@ -147,23 +167,20 @@ impl CommitsLate {
 impl Sabotage for CommitsLate {
     async fn append(&self, store: &dyn Backend, request: &Append) -> Result<Vec<Event>> {
         let stored = store.append(request).await?;
-        let places = || stored.iter().map(|event| (event.stream().clone(), event.position()));
-        // Every other append commits behind those that come after it.
-        if stored.iter().any(|event| event.sequence() % 2 == 1) {
-            self.late().extend(places());
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            let mut late = self.late();
-            late.retain(|late| !places().any(|place| place == *late));
+        // Every other lone event, so that there are some to be overtaken by.
+        if let [event] = &stored[..]
+            && event.sequence() % 2 == 1
+        {
+            let commit = Commit(self, place(event));
+            self.late().insert(place(event));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            drop(commit);
         }
         Ok(stored)
     }
 
     async fn read(&self, store: &dyn Backend, request: &Read) -> Result<Vec<Event>> {
         Ok(self.visible(store.read(request).await?))
-    }
-
-    async fn search(&self, store: &dyn Backend, request: &Search) -> Result<Vec<Event>> {
-        Ok(self.visible(store.search(request).await?))
     }
 }
 
@@ -205,29 +222,36 @@ pub(super) struct ArraysEqualMembers;
 #[async_trait]
 impl Sabotage for ArraysEqualMembers {
     async fn search(&self, store: &dyn Backend, request: &Search) -> Result<Vec<Event>> {
-        let mut events = everything(store, request).await?;
-        events.retain(|event| request.filters.iter().all(|filter| or_member(filter, event)));
-        events.truncate(request.limit);
-        Ok(events)
+        search_by(store, request, |filter, event| {
+            let (Field::Payload(path), Condition::Equals(value)) =
+                (filter.field(), filter.condition())
+            else {
+                return false;
+            };
+            let payload = event.payload();
+            let found = path.iter().try_fold(&payload, |value, key| value.as_object()?.get(key));
+            found.is_some_and(|found| found.as_array().is_some_and(|array| array.contains(value)))
+        })
+        .await
     }
 }
 
-/// All events in the ranges of a search.
-async fn everything(store: &dyn Backend, request: &Search) -> Result<Vec<Event>> {
+/// A search in which a filter matches also where `or` holds, on payloads.
+async fn search_by(
+    store: &dyn Backend,
+    request: &Search,
+    or: impl Fn(&Filter, &Event) -> bool + Send + Sync,
+) -> Result<Vec<Event>> {
+    let on_payload = |filter: &Filter| matches!(filter.field(), Field::Payload(_));
+    if !request.filters.iter().any(on_payload) {
+        return store.search(request).await;
+    }
     let wide = Search { filters: Vec::new(), limit: usize::MAX, ..request.clone() };
-    store.search(&wide).await
-}
-
-/// Whether the filter matches, or a member of the array that it finds.
-fn or_member(filter: &Filter, event: &Event) -> bool {
-    let (Field::Payload(path), Condition::Equals(value)) = (filter.field(), filter.condition())
-    else {
-        return filter.matches(event);
-    };
-    let payload = event.payload();
-    let found = path.iter().try_fold(&payload, |value, key| value.as_object()?.get(key));
-    let member = |found: &Value| found.as_array().is_some_and(|array| array.contains(value));
-    filter.matches(event) || found.is_some_and(member)
+    let mut events = store.search(&wide).await?;
+    let matches = |filter: &Filter, event: &Event| filter.matches(event) || or(filter, event);
+    events.retain(|event| request.filters.iter().all(|filter| matches(filter, event)));
+    events.truncate(request.limit);
+    Ok(events)
 }
 
 #[derive(Debug)]
@@ -236,15 +260,11 @@ pub(super) struct NullEqualsMissing;
 #[async_trait]
 impl Sabotage for NullEqualsMissing {
     async fn search(&self, store: &dyn Backend, request: &Search) -> Result<Vec<Event>> {
-        let or_missing = |filter: &Filter, event: &Event| {
-            let null = *filter.condition() == Condition::Equals(Value::Null);
+        search_by(store, request, |filter, event| {
             let exists = Filter::new(filter.field().clone(), Condition::Exists);
-            filter.matches(event) || (null && !exists.matches(event))
-        };
-        let mut events = everything(store, request).await?;
-        events.retain(|event| request.filters.iter().all(|filter| or_missing(filter, event)));
-        events.truncate(request.limit);
-        Ok(events)
+            *filter.condition() == Condition::Equals(Value::Null) && !exists.matches(event)
+        })
+        .await
     }
 }
 

@@ -71,9 +71,9 @@ saboteurs! {
     WholeFloatsBecomeIntegers breaks S9 by log::WholeFloatsBecomeIntegers, caught by [];
     "A given id is no idempotency key."
     IdsIgnored breaks S7 by log::IdsIgnored, caught by [];
-    "A batch is stored last to first."
+    "A batch over several partitions is stored last to first."
     BatchReversed breaks S4 by log::BatchReversed, caught by [];
-    "An append becomes visible after a later one."
+    "An event becomes readable after a later one."
     CommitsLate breaks S5 by log::CommitsLate::default(), caught by [];
     "An acked event is no longer read."
     AckedEventsVanish breaks S11 by log::AckedEventsVanish::default(), caught by [];
@@ -85,15 +85,15 @@ saboteurs! {
     StartsAfterInstant breaks G1 by log::StartsAfterInstant, caught by [];
     "Leases of a deleted group can still be settled."
     LeasesOutliveGroup breaks G2 by settling::LeasesOutliveGroup::default(), caught by [];
-    "A fetch claims one event more than asked for."
-    LimitExceeded breaks C1 by claiming::LimitExceeded, caught by [];
+    "A fetch claims as many events as asked for from each partition."
+    LimitPerPartition breaks C1 by claiming::LimitPerPartition, caught by [];
     "Every claim has the same fence."
     ReusesLeaseIds breaks C2 by claiming::ReusesLeaseIds, caught by [];
     "A fetch that finds nothing gets what another consumer holds."
     TwoLeasesOnOneEvent breaks C3 by claiming::TwoLeasesOnOneEvent::default(), caught by [];
     "The first partition is always served first."
     PartitionStarved breaks C4 by claiming::PartitionStarved, caught by [];
-    "An expired lease is claimable one second late."
+    "An expired lease is claimable one microsecond late."
     ExpiryIsLate breaks C5 by claiming::ExpiryIsLate, caught by [];
     "An event is handed out once more than its group allows."
     OneAttemptTooMany breaks C6 by claiming::OneAttemptTooMany, caught by [];
@@ -129,7 +129,7 @@ saboteurs! {
     ResetKeepsAttempts breaks R5 by groups::ResetKeepsAttempts::default(), caught by [];
     "A reset keeps the dead-letter list."
     ResetKeepsDeadLetters breaks R5 by groups::ResetKeepsDeadLetters::default(), caught by [];
-    "A replay appends a copy of its first event."
+    "A replay from a point on appends a copy of its first event."
     ReplayCopies breaks R6 by groups::ReplayCopies, caught by [];
     "A descending query takes its limit from the start of the log."
     LimitBeforeOrder breaks Q2 by log::LimitBeforeOrder, caught by [];
@@ -139,8 +139,8 @@ saboteurs! {
     NullEqualsMissing breaks Q3 by log::NullEqualsMissing, caught by [];
     "A query goes through one partition after the other."
     PartitionAfterPartition breaks Q4 by log::PartitionAfterPartition, caught by [];
-    "Whoever first looks at a drained group sees its whole stream as lag."
-    LagFallsLate breaks I1 by groups::LagFallsLate::default(), caught by [];
+    "A drained group is as far behind as its stream is long, from 10 000 events on."
+    LongHistoryIsLag breaks I1 by groups::LongHistoryIsLag, caught by [];
     "Expired leases are counted as leased."
     ExpiredCountAsLeased breaks I1 by groups::ExpiredCountAsLeased, caught by [];
     "The dead-letter list goes on after any position, in it or not."

@@ -187,17 +187,22 @@ impl Sabotage for StaleSpoilsBatch {
     }
 
     async fn settle(&self, store: &dyn Backend, request: &Settle) -> Answers<()> {
-        let spoilt = self.current.of(&request.group, |current| {
-            let stale = |Settlement { token, .. }: &Settlement| {
-                let position = token.lease_id.position();
-                current.get(&position).is_some_and(|current| current.lease_id != token.lease_id)
-            };
-            request.settlements.iter().any(stale)
-        });
-        if spoilt {
+        let is_current = |Settlement { token, .. }: &Settlement| {
+            let current = self.current.get(&request.group, token.lease_id.position());
+            current.is_some_and(|current| current.lease_id == token.lease_id)
+        };
+        if request.settlements.len() > 1 && !request.settlements.iter().all(is_current) {
             return Ok(vec![Err(LeaseRefusal::Stale); request.settlements.len()]);
         }
-        store.settle(request).await
+        let answers = store.settle(request).await?;
+        self.current.of(&request.group, |current| {
+            for (Settlement { token, .. }, answer) in request.settlements.iter().zip(&answers) {
+                if answer.is_ok() {
+                    current.remove(&token.lease_id.position());
+                }
+            }
+        });
+        Ok(answers)
     }
 }
 
