@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use rheo_core::backend::{Claim, DeadLetters, GroupRef, Partitions, Settle, Settlement, StreamRef};
 use rheo_core::{
-    Confirm, ErrorKind, FetchOptions, GroupOptions, NewEvent, Query, Replay, ReplayOptions, Result,
-    Rheo, Start,
+    Confirm, ConsumerId, ErrorKind, Fence, FetchOptions, GroupName, GroupOptions, LeaseId,
+    NewEvent, Outcome, Position, Query, Replay, ReplayOptions, Result, Rheo, Start, StreamName,
+    Token,
 };
 use serde_json::json;
 
@@ -25,6 +27,7 @@ case_table! {
         => replay_and_reset_tell_what_is_missing;
     "stream.a_deleted_one_is_missing_to_every_client" [S2] => a_deleted_one_is_missing;
     "stream.one_created_anew_is_empty" [S1 S2 S3] needs [Partitions] => one_created_anew_is_empty;
+    "stream.a_missing_one_is_told_before_its_group" [S2] => told_before_its_group;
     "routing.keys_go_where_they_always_went" [S6] needs [Partitions] => keys_go_where_they_went;
     "routing.an_explicit_partition_wins" [S6] needs [Partitions] => an_explicit_partition_wins;
     "routing.without_a_key_it_is_partition_0" [S6] needs [Partitions] => without_a_key_it_is_0;
@@ -173,6 +176,37 @@ async fn one_created_anew_is_empty(trial: Trial) {
     let event = append_to(&user, 1, 1).await.remove(0);
     assert_eq!((event.partition(), event.sequence()), (1, 1));
     assert_eq!(manager.query("s", &Query::new()).await.expect("it finds"), [event]);
+}
+
+/// The store itself looks for the stream before the group: a client may
+/// remember a stream that is gone.
+async fn told_before_its_group(trial: Trial) {
+    let clock = trial.rheo().await.clock().judge();
+    let backend = trial.backend().await;
+    let stream = StreamRef { name: StreamName::new("s").expect("it is a name"), partitions: 1 };
+    let group = GroupRef { stream, name: GroupName::new("g").expect("it is a name") };
+    let fence = Fence::random();
+    let claim = Claim {
+        group: group.clone(),
+        partitions: Partitions::All,
+        limit: 1,
+        consumer: ConsumerId::new("c").expect("it is a name"),
+        lease: Duration::from_secs(5),
+        fence,
+        now: clock,
+    };
+    let token = Token::new(LeaseId::new(fence, Position::new(0, 1)));
+    let settlement = Settlement { token, outcome: Outcome::Ack };
+    let settle = Settle { group: group.clone(), settlements: vec![settlement], now: clock };
+    let letters = DeadLetters { group: group.clone(), after: None, limit: 1 };
+    let told = [
+        failure(backend.claim(&claim).await),
+        failure(backend.settle(&settle).await),
+        failure(backend.group_info(&group, clock).await),
+        failure(backend.dead_letters(&letters).await),
+        failure(backend.delete_group(&group).await),
+    ];
+    assert_eq!(told, [ErrorKind::StreamNotFound; 5]);
 }
 
 /// Keys are routed by the golden vectors of xxh3 (64 bits, seed 0) modulo the
