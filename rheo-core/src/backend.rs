@@ -338,11 +338,11 @@ pub trait Backend: Debug + Send + Sync + 'static {
     /// attempts are used up become dead letters on the way.
     async fn claim(&self, request: &Claim) -> Result<Vec<Delivery>>;
 
-    /// Ends leases, and answers for each by itself.
+    /// Ends leases, and answers for each by itself, in the order given.
     async fn settle(&self, request: &Settle) -> Result<Vec<Result<(), LeaseRefusal>>>;
 
     /// Sets the leases' expiry to now and the given time, and answers for each
-    /// by itself with the new expiry.
+    /// by itself with the new expiry, in the order given.
     async fn renew(&self, request: &Renew) -> Result<Vec<Result<Timestamp, LeaseRefusal>>>;
 
     /// Makes events claimable again: revokes their leases, takes them off the

@@ -1,5 +1,5 @@
-//! The one list of backends: it drives the features, the URL schemes, the
-//! re-exports and the table in the README.
+//! The one list of backends: their features, their URL schemes, and what the
+//! table in the README names.
 
 use std::sync::Arc;
 

@@ -14,8 +14,8 @@ const MAX_DECIMAL_LENGTH: usize = 24;
 enum Finding {
     /// It is as Rheo writes it.
     Plain,
-    /// It holds white space, an exponent or a very long number, as raw JSON
-    /// may: to be written anew from its value.
+    /// It holds white space, an exponent, a very long number or an escaped
+    /// surrogate, as raw JSON may: to be written anew from its value, if it has one.
     Unusual,
 }
 
@@ -57,7 +57,7 @@ fn scan(text: &str) -> Result<Finding, String> {
     while let Some(&byte) = bytes.get(at) {
         at += 1;
         match byte {
-            b'"' => at = scan_string(bytes, at)?,
+            b'"' => at = scan_string(bytes, at, &mut finding)?,
             b'[' | b'{' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
@@ -95,14 +95,19 @@ fn is_plain_number(number: &str) -> bool {
 }
 
 /// From behind a string's opening quote to behind its closing one.
-fn scan_string(bytes: &[u8], mut at: usize) -> Result<usize, String> {
+fn scan_string(bytes: &[u8], mut at: usize, finding: &mut Finding) -> Result<usize, String> {
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => return Ok(at + 1),
             b'\\' if bytes[at..].starts_with(b"\\u0000") => {
                 return Err("a string in it holds the character U+0000".into());
             }
-            b'\\' => at += 2,
+            b'\\' => {
+                if matches!(bytes.get(at + 1..at + 3), Some(b"ud" | b"uD")) {
+                    *finding = Finding::Unusual;
+                }
+                at += 2;
+            }
             _ => at += 1,
         }
     }
@@ -154,7 +159,12 @@ mod tests {
         let raw = RawValue::from_string(r#"{ "a" : 18446744073709551616 }"#.into()).unwrap();
         let written: Value = serde_json::from_str(&encode(&raw).unwrap()).unwrap();
         assert_eq!(written, json!({"a": 18_446_744_073_709_551_616.0}));
-        let raw = RawValue::from_string("1e400".into()).unwrap();
-        assert!(encode(&raw).is_err());
+        let raw = RawValue::from_string(r#""\ud83e\udd80""#.into()).unwrap();
+        assert_eq!(encode(&raw).unwrap(), "\"🦀\"");
+        for no_value in ["1e400", r#""\ud800""#, r#"{"\uDC00":1}"#] {
+            let raw = RawValue::from_string(no_value.into()).unwrap();
+            assert!(encode(&raw).is_err(), "{no_value}");
+            assert!(check(no_value).is_err(), "{no_value}");
+        }
     }
 }

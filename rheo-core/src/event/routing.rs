@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// This function is part of the contract and never changes.
 ///
 /// ```
-/// assert_eq!(rheo_core::partition_for_key("AAPL", 4), rheo_core::partition_for_key("AAPL", 4));
+/// assert_eq!(rheo_core::partition_for_key("AAPL", 4), 1);
 /// ```
 #[must_use]
 pub fn partition_for_key(key: &str, partitions: u32) -> u32 {

@@ -124,6 +124,7 @@ impl Rheo {
 
     async fn append_now(&self, request: Append) -> Result<Vec<Event>> {
         let events = self.write_call("append", || self.backend().append(&request)).await?;
+        let events = Self::one_for_each("append", request.events.len(), events)?;
         counter!("rheo_events_total", "operation" => "append").increment(events.len() as u64);
         Ok(events)
     }

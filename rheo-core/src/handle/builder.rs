@@ -140,6 +140,7 @@ impl Builder {
     /// # Errors
     /// - `Unsupported`, where the backend does not promise what is required;
     /// - `Config`, where a setting is out of range;
+    /// - `Invalid`, where the consumer's name is none;
     /// - `Unavailable`, where the store is out of reach.
     pub async fn build(self) -> Result<Rheo> {
         let capabilities = self.backend.capabilities();
@@ -150,7 +151,7 @@ impl Builder {
             }
         }
         let limit = capabilities.limits.event_bytes;
-        check("the lease", !self.lease.is_zero(), "longer than zero")?;
+        check("the lease", self.lease.as_micros() > 0, "longer than zero")?;
         check("the timeout", !self.timeout.is_zero(), "longer than zero")?;
         check("max_attempts", self.max_attempts > 0, "at least 1")?;
         check("max_demand", self.max_demand > 0, "at least 1")?;

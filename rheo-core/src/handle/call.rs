@@ -69,9 +69,17 @@ impl Rheo {
         nature: Nature,
         attempt: impl FnMut() -> F,
     ) -> Result<T> {
+        self.observed(operation, self.try_until_deadline(operation, nature, attempt)).await
+    }
+
+    /// A call as operators see it: in its span, counted and timed.
+    pub(super) async fn observed<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let begun = Instant::now();
-        let result = self
-            .try_until_deadline(begun, operation, nature, attempt)
+        let result = call
             .instrument(tracing::debug_span!("rheo", operation))
             .await
             .map_err(|error| error.in_operation(operation));
@@ -90,15 +98,15 @@ impl Rheo {
 
     async fn try_until_deadline<T, F: Future<Output = Result<T>>>(
         &self,
-        begun: Instant,
         operation: &'static str,
         nature: Nature,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T> {
-        let deadline = begun + self.inner.settings.timeout;
+        let (begun, timeout) = (Instant::now(), self.inner.settings.timeout);
         let mut tries = 1;
         loop {
-            let error = match tokio::time::timeout_at(deadline, attempt()).await {
+            let left = timeout.saturating_sub(begun.elapsed());
+            let error = match tokio::time::timeout(left, attempt()).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(error)) => error,
                 Err(_) => return Err(self.silence(operation, nature.effect_of_silence())),
@@ -108,7 +116,7 @@ impl Rheo {
             if !harmless
                 || error.retry() == Retry::Never
                 || tries == MAX_TRIES
-                || Instant::now() + pause >= deadline
+                || begun.elapsed() + pause >= timeout
             {
                 return Err(error);
             }
@@ -125,6 +133,20 @@ impl Rheo {
     ) -> Result<T> {
         let timeout = tokio::time::timeout(self.inner.settings.timeout, write);
         timeout.await.unwrap_or_else(|_| Err(self.silence(operation, Effect::Unknown)))
+    }
+
+    /// The answers of a backend that owes one for each of `asked` items. Where
+    /// it does not give as many, nobody can tell which belongs to which.
+    pub(super) fn one_for_each<T>(
+        operation: &'static str,
+        asked: usize,
+        answers: Vec<T>,
+    ) -> Result<Vec<T>> {
+        if answers.len() == asked {
+            return Ok(answers);
+        }
+        let context = format!("the backend gave {} answers for {asked} items", answers.len());
+        Err(Error::new(ErrorKind::Corrupt, operation, context).with_effect(Effect::Unknown))
     }
 
     pub(super) fn silence(&self, operation: &'static str, effect: Effect) -> Error {
@@ -151,6 +173,15 @@ pub(crate) fn jittered(pause: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_that_are_too_few_or_too_many_are_no_answers() {
+        assert_eq!(Rheo::one_for_each("settle", 2, vec![1, 2]).unwrap(), [1, 2]);
+        for answers in [vec![], vec![1], vec![1, 2, 3]] {
+            let error = Rheo::one_for_each("settle", 2, answers).unwrap_err();
+            assert_eq!((error.kind(), error.effect()), (ErrorKind::Corrupt, Effect::Unknown));
+        }
+    }
 
     #[test]
     fn pauses_grow_and_stay_within_bounds() {

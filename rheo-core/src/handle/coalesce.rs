@@ -84,7 +84,7 @@ where
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next callers to go together; none ends the lane's being busy.
+    /// The next callers to go together.
     fn gather(&self) -> Vec<Waiting<I, O>> {
         let mut state = self.lock();
         let (mut items, mut bytes) = (0, 0);
@@ -98,20 +98,14 @@ where
             }
             together.extend(state.waiting.pop_front());
         }
-        state.busy = !together.is_empty();
         together
     }
 
-    async fn drive(self: Arc<Self>) {
-        loop {
-            let mut together = self.gather();
-            if together.is_empty() {
-                return;
-            }
-            // Nobody waits for the answer any more: then nothing need be written.
-            together.retain(|waiting| !waiting.answer.is_closed());
-            self.write_together(together).await;
-        }
+    /// Ends the lane's being busy, unless somebody waits.
+    fn rest(&self) -> bool {
+        let mut state = self.lock();
+        state.busy = !state.waiting.is_empty();
+        !state.busy
     }
 
     async fn write_together(&self, mut together: Vec<Waiting<I, O>>) {
@@ -175,20 +169,43 @@ struct Turn<I: Clone + Send + 'static, O: Send + 'static>(Arc<Lane<I, O>>);
 
 impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Turn<I, O> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        if state.waiting.is_empty() {
-            state.busy = false;
+        if self.0.rest() {
             return;
         }
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => {
-                runtime.spawn(Arc::clone(&self.0).drive());
-            }
-            // The runtime is gone, and so are those who waited.
-            Err(_) => {
-                state.waiting.clear();
-                state.busy = false;
-            }
+        let driver = Driver { lane: Arc::clone(&self.0), done: false };
+        // Without a runtime the driver is dropped at once.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(driver.run());
+        }
+    }
+}
+
+/// Writes for those who gathered, until nobody waits. Dropped before that (the
+/// runtime is gone, or a write panicked), it turns away whoever waits, so that
+/// the lane is not busy for ever.
+struct Driver<I: Clone + Send + 'static, O: Send + 'static> {
+    lane: Arc<Lane<I, O>>,
+    done: bool,
+}
+
+impl<I: Clone + Send + 'static, O: Send + 'static> Driver<I, O> {
+    async fn run(mut self) {
+        while !self.lane.rest() {
+            let mut together = self.lane.gather();
+            // Nobody waits for the answer any more: then nothing need be written.
+            together.retain(|waiting| !waiting.answer.is_closed());
+            self.lane.write_together(together).await;
+        }
+        self.done = true;
+    }
+}
+
+impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Driver<I, O> {
+    fn drop(&mut self) {
+        if !self.done {
+            let mut state = self.lane.lock();
+            state.waiting.clear();
+            state.busy = false;
         }
     }
 }
@@ -275,5 +292,24 @@ mod tests {
         drop(first);
         gate.add_permits(1);
         assert_eq!(second.await.unwrap().unwrap(), [2]);
+    }
+
+    #[test]
+    fn a_lane_outlives_the_runtime_that_drove_it() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (lane, gate, _) = gated();
+        let first = runtime();
+        let calls = [1, 2].map(|n| first.spawn(Arc::clone(&lane).submit(vec![n])));
+        first.block_on(async {
+            tokio::task::yield_now().await;
+            gate.add_permits(1);
+            calls.into_iter().next().unwrap().await.unwrap().unwrap();
+            // Lets the second begin its write, which ends with its runtime.
+            tokio::task::yield_now().await;
+        });
+        drop(first);
+        gate.add_permits(1);
+        let later = runtime().block_on(async { lane.submit(vec![3]).now_or_never() });
+        assert_eq!(later.unwrap().unwrap(), [3]);
     }
 }

@@ -93,7 +93,7 @@ impl Rheo {
                 Wait { group: known.group("wait", group)?, timeout, now: self.clock().judge() };
             let result = self.wait_now(&request).await;
             if !self.outdated(&mut known, &result).await {
-                return result.map_err(|error| error.in_operation("wait"));
+                return result;
             }
         }
     }
@@ -102,8 +102,11 @@ impl Rheo {
     /// operation timeout beyond that is out of reach.
     async fn wait_now(&self, request: &Wait) -> Result<()> {
         let silent_after = request.timeout.saturating_add(self.settings().timeout);
-        let answer = tokio::time::timeout(silent_after, self.backend().wait(request)).await;
-        answer.unwrap_or_else(|_| Err(self.silence("wait", Effect::NotApplied)))
+        let waiting = tokio::time::timeout(silent_after, self.backend().wait(request));
+        let answer = async {
+            waiting.await.unwrap_or_else(|_| Err(self.silence("wait", Effect::NotApplied)))
+        };
+        self.observed("wait", answer).await
     }
 }
 

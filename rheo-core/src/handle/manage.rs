@@ -118,6 +118,7 @@ impl Rheo {
         loop {
             let group = known.group(OPERATION, group)?;
             let result = self.write_call(OPERATION, || self.backend().delete_group(&group)).await;
+            self.inner.settles.remove_group(&group);
             if !self.outdated(&mut known, &result).await {
                 return result;
             }

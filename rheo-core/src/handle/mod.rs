@@ -47,7 +47,8 @@ pub const MAX_PARTITIONS: u32 = 1024;
 /// - `Unavailable`, where the store is out of reach or did not answer within
 ///   the operation timeout; a write may then have taken effect, which
 ///   [`Error::effect`](crate::Error::effect) tells;
-/// - `Conflict`, where others kept changing the same state through all retries.
+/// - `Conflict`, where others kept changing the same state through all retries;
+/// - `Corrupt`, where the store holds, or answers, what Rheo cannot have written.
 ///
 /// Further kinds are named at the operation.
 ///

@@ -28,6 +28,10 @@ impl SettleLanes {
         lanes.retain(|group, _| group.stream.name != *stream);
     }
 
+    pub(super) fn remove_group(&self, group: &GroupRef) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(group);
+    }
+
     fn get(&self, rheo: &Rheo, group: &GroupRef) -> Arc<SettleLane> {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = lanes.entry(group.clone()).or_insert_with(|| {
@@ -195,7 +199,10 @@ impl Rheo {
                 lease,
                 now: self.clock().judge(),
             };
-            let result = self.repeatable_call("renew", || self.backend().renew(&request)).await;
+            let result = self
+                .repeatable_call("renew", || self.backend().renew(&request))
+                .await
+                .and_then(|answers| Self::one_for_each("renew", leases.len(), answers));
             if !self.outdated(&mut known, &result).await {
                 return result;
             }
@@ -265,6 +272,7 @@ impl Rheo {
     ) -> Result<Vec<Answer>> {
         let request = Settle { group: group.clone(), settlements, now: self.clock().judge() };
         let answers = self.write_call("settle", || self.backend().settle(&request)).await?;
+        let answers = Self::one_for_each("settle", request.settlements.len(), answers)?;
         count(&request.settlements, &answers);
         Ok(answers)
     }

@@ -64,9 +64,10 @@ impl Held {
     /// ended; a timeout around the call bounds the waiting, not the trying.
     ///
     /// # Errors
-    /// `StaleLease` where the lease was lost, `Unavailable` with an unknown
-    /// effect where a drain's time was up first; and what makes trying again
-    /// useless, such as `StreamNotFound`.
+    /// `StaleLease` where the lease was lost, or where this had taken effect
+    /// already and only the store's answer was lost; `Unavailable` with an
+    /// unknown effect where a drain's time was up first; and what makes trying
+    /// again useless, such as `StreamNotFound`.
     ///
     /// # Cancellation
     /// Once polled, the settle is on its way and stays so.
