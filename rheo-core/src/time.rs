@@ -86,7 +86,10 @@ impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         match time.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => Self::from_micros(micros(after)),
-            Err(before) => Self::from_micros(-micros(before.duration())),
+            Err(before) => {
+                let micros = before.duration().as_nanos().div_ceil(1000);
+                Self::from_micros(i64::try_from(micros).map_or(i64::MIN, |micros| -micros))
+            }
         }
     }
 }
@@ -128,7 +131,8 @@ impl FromStr for Timestamp {
                 format!("{text:?} is no RFC 3339 instant such as 2026-03-15T12:00:00Z"),
             )
         })?;
-        Ok(Self::from_micros(instant.as_microsecond()))
+        let micros = instant.as_nanosecond().div_euclid(1000);
+        Ok(Self::from_micros(i64::try_from(micros).unwrap_or(i64::MAX)))
     }
 }
 
@@ -156,6 +160,15 @@ mod tests {
             assert_eq!(instant.to_string().parse::<Timestamp>().unwrap(), instant);
             assert_eq!(Timestamp::from(SystemTime::from(instant)), instant);
         }
+    }
+
+    #[test]
+    fn what_is_finer_is_cut_off_and_never_rounded_up() {
+        let late: Timestamp = "1970-01-01T00:00:00.0000019Z".parse().unwrap();
+        let early: Timestamp = "1969-12-31T23:59:59.9999989Z".parse().unwrap();
+        assert_eq!((late.as_micros(), early.as_micros()), (1, -2));
+        let before_1970 = SystemTime::UNIX_EPOCH - Duration::from_nanos(1100);
+        assert_eq!(Timestamp::from(before_1970).as_micros(), -2);
     }
 
     #[test]

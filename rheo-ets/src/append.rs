@@ -10,7 +10,7 @@ use crate::store::Stream;
 
 impl Memory {
     /// Appends under the locks of all partitions touched, taken in ascending
-    /// order: the batch is written wholly, before anyone else reads or writes there.
+    /// order: nobody appends in between, and each partition shows the batch wholly or not at all.
     pub(crate) fn append_events(&self, request: &Append) -> Result<Vec<Event>> {
         let stream = self.stream("append", &request.stream)?;
         let stored = append_to(&stream, request);

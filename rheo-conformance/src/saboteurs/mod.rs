@@ -102,7 +102,6 @@ saboteurs! {
         "event.replay_and_reset_never_change_it"
         "replay.it_copies_nothing"
         "reset.the_log_stays_as_it_is"
-        "consuming.a_timeout_is_a_retry"
     ];
     "Names that differ in case alone are taken for one."
     NamesFolded breaks S12 by log::NamesFolded, caught by [
@@ -138,9 +137,6 @@ saboteurs! {
         "group.leases_of_a_deleted_one_are_stale"
         "claim.each_claim_has_a_lease_id_of_its_own"
         "fence.the_name_of_the_consumer_does_not_help"
-        "fence.a_lease_is_of_its_group_alone"
-        "consuming.a_lost_lease_cancels_its_handler"
-        "subscribing.a_lost_lease_is_told"
         "model.unordered"
         "model.ordered"
     ];
@@ -367,8 +363,6 @@ saboteurs! {
         "replay.it_revokes_leases"
         "replay.attempts_go_on_above_the_most"
         "replay.what_was_never_handed_out_stays_new"
-        "consuming.a_lost_lease_cancels_its_handler"
-        "subscribing.each_event_of_a_chunk_has_its_own_answer"
         "model.unordered"
         "model.ordered"
     ];

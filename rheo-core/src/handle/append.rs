@@ -90,8 +90,8 @@ impl Rheo {
             if routed.is_empty() {
                 return Ok(Vec::new());
             }
-            let result = self.append_routed(&known.stream, routed).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.append_routed(&known.stream, routed).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result.map_err(|error| error.in_operation(operation));
             }
         }

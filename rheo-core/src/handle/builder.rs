@@ -53,7 +53,7 @@ pub struct Builder {
     timeout: Duration,
     max_attempts: u32,
     max_demand: usize,
-    event_bytes: usize,
+    event_bytes: Option<usize>,
     consumer: Option<String>,
     waking: bool,
     required: Vec<Guarantee>,
@@ -68,7 +68,7 @@ impl Builder {
             timeout: DEFAULT_TIMEOUT,
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             max_demand: DEFAULT_MAX_DEMAND,
-            event_bytes: DEFAULT_EVENT_BYTES,
+            event_bytes: None,
             consumer: None,
             waking: true,
             required: Vec::new(),
@@ -109,9 +109,10 @@ impl Builder {
     }
 
     /// How large an event may be, in encoded bytes (type, key, metadata and
-    /// payload), up to the store's own limit; default 1 MiB.
+    /// payload), up to the store's own limit; default 1 MiB, or that limit
+    /// where it is lower.
     pub fn event_bytes(mut self, event_bytes: usize) -> Self {
-        self.event_bytes = event_bytes;
+        self.event_bytes = Some(event_bytes);
         self
     }
 
@@ -151,18 +152,19 @@ impl Builder {
             }
         }
         let limit = capabilities.limits.event_bytes;
+        let event_bytes = self.event_bytes.unwrap_or(DEFAULT_EVENT_BYTES.min(limit));
         check("the lease", self.lease.as_micros() > 0, "longer than zero")?;
         check("the timeout", !self.timeout.is_zero(), "longer than zero")?;
         check("max_attempts", self.max_attempts > 0, "at least 1")?;
         check("max_demand", self.max_demand > 0, "at least 1")?;
-        check("event_bytes", self.event_bytes <= limit, format!("at most {limit} on this store"))?;
+        check("event_bytes", event_bytes <= limit, format!("at most {limit} on this store"))?;
         let consumer = self.consumer.unwrap_or_else(|| format!("rheo-{}", Uuid::new_v4().simple()));
         let settings = Settings {
             lease: self.lease,
             timeout: self.timeout,
             max_attempts: self.max_attempts,
             max_demand: self.max_demand,
-            event_bytes: self.event_bytes,
+            event_bytes,
             consumer: ConsumerId::new(consumer).map_err(|error| error.in_operation("build"))?,
             waking: self.waking,
         };

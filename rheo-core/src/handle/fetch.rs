@@ -88,8 +88,8 @@ impl Rheo {
                 fence: Fence::random(),
                 now: self.clock().judge(),
             };
-            let result = self.claim(&claim).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.claim(&claim).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }

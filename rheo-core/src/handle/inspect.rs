@@ -45,8 +45,9 @@ impl Rheo {
         loop {
             let group = known.group(operation, group)?;
             let now = self.clock().judge();
-            let result = self.read_call(operation, || self.backend().group_info(&group, now)).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result =
+                self.read_call(operation, || self.backend().group_info(&group, now)).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -71,8 +72,9 @@ impl Rheo {
         loop {
             let group = known.group(OPERATION, group)?;
             let request = DeadLetters { group, after, limit };
-            let result = self.read_call(OPERATION, || self.backend().dead_letters(&request)).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result =
+                self.read_call(OPERATION, || self.backend().dead_letters(&request)).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -91,8 +93,8 @@ impl Rheo {
         loop {
             let request =
                 Wait { group: known.group("wait", group)?, timeout, now: self.clock().judge() };
-            let result = self.wait_now(&request).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.wait_now(&request).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }

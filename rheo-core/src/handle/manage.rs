@@ -94,14 +94,14 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let result = match self.resolve(OPERATION, &known.stream, &options.start).await {
+            let mut result = match self.resolve(OPERATION, &known.stream, &options.start).await {
                 Ok(start) => {
                     let request = CreateGroup { group, settings, start };
                     self.write_call(OPERATION, || self.backend().create_group(&request)).await
                 }
                 Err(error) => Err(error),
             };
-            if !self.outdated(&mut known, &result).await {
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -117,9 +117,10 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let result = self.write_call(OPERATION, || self.backend().delete_group(&group)).await;
+            let mut result =
+                self.write_call(OPERATION, || self.backend().delete_group(&group)).await;
             self.inner.settles.remove_group(&group);
-            if !self.outdated(&mut known, &result).await {
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -134,8 +135,8 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let stream = &known.stream;
-            let result = self.read_call(OPERATION, || self.backend().list_groups(stream)).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.read_call(OPERATION, || self.backend().list_groups(stream)).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -160,14 +161,14 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let result = match self.resolve(OPERATION, &known.stream, &start).await {
+            let mut result = match self.resolve(OPERATION, &known.stream, &start).await {
                 Ok(start) => {
                     let request = Reset { group, start };
                     self.write_call(OPERATION, || self.backend().reset(&request)).await
                 }
                 Err(error) => Err(error),
             };
-            if !self.outdated(&mut known, &result).await {
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }

@@ -36,8 +36,8 @@ impl Rheo {
                 return Err(Error::invalid("read", context));
             }
             let request = Read { stream, partition, after, limit };
-            let result = self.read_call("read", || self.backend().read(&request)).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.read_call("read", || self.backend().read(&request)).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -52,8 +52,8 @@ impl Rheo {
         loop {
             query.validate(known.stream.partitions).map_err(|error| error.in_operation("query"))?;
             let ranges = query.ranges(known.stream.partitions);
-            let result = self.search("query", &known.stream, query, ranges).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.search("query", &known.stream, query, ranges).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -76,8 +76,8 @@ impl Rheo {
     ) -> Result<Page> {
         let mut known = self.known("query_page", stream).await?;
         loop {
-            let result = self.page_after(&known, query, cursor).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.page_after(&known, query, cursor).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }

@@ -58,8 +58,8 @@ impl Rheo {
         self.need("replay", Guarantee::Replay)?;
         let mut known = self.known("replay", stream).await?;
         loop {
-            let result = self.replay_known(&known, group, &selection, &options).await;
-            if !self.outdated(&mut known, &result).await {
+            let mut result = self.replay_known(&known, group, &selection, &options).await;
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }

@@ -199,11 +199,11 @@ impl Rheo {
                 lease,
                 now: self.clock().judge(),
             };
-            let result = self
+            let mut result = self
                 .repeatable_call("renew", || self.backend().renew(&request))
                 .await
                 .and_then(|answers| Self::one_for_each("renew", leases.len(), answers));
-            if !self.outdated(&mut known, &result).await {
+            if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
         }
@@ -253,13 +253,13 @@ impl Rheo {
         loop {
             let group = known.group(operation, first.group().as_str())?;
             let settlements = settlements.to_vec();
-            let result = if self.inner.capabilities.mechanisms.coalesced_writes {
+            let mut result = if self.inner.capabilities.mechanisms.coalesced_writes {
                 self.in_time(operation, self.inner.settles.get(self, &group).submit(settlements))
                     .await
             } else {
                 self.settle_now(&group, settlements).await
             };
-            if !self.outdated(&mut known, &result).await {
+            if !self.outdated(&mut known, &mut result).await {
                 return result.map_err(|error| error.in_operation(operation));
             }
         }

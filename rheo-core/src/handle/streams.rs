@@ -63,8 +63,9 @@ impl Rheo {
 
     /// Whether `result` is only due to a stream that was created anew since it
     /// was remembered. Then `known` is the stream as it is now, and the
-    /// operation is to be tried once more.
-    pub(super) async fn outdated<T>(&self, known: &mut Known, result: &Result<T>) -> bool {
+    /// operation is to be tried once more. Where the store does not answer
+    /// that, nobody knows whether the stream is missing, and `result` says so.
+    pub(super) async fn outdated<T>(&self, known: &mut Known, result: &mut Result<T>) -> bool {
         let missing = matches!(result, Err(error) if error.kind() == ErrorKind::StreamNotFound);
         if !missing {
             return false;
@@ -78,7 +79,12 @@ impl Rheo {
                 *known = found;
                 true
             }
-            Err(_) => false,
+            Err(error) => {
+                if error.kind() != ErrorKind::StreamNotFound {
+                    *result = Err(error);
+                }
+                false
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use crate::{Delivery, Outcome, Result};
 /// It claims ahead, calls its [`Handler`] for up to `concurrency` events at
 /// once, renews their leases meanwhile, and settles by the outcome. A handler
 /// that fails, panics or takes longer than its timeout is a retry with that
-/// reason; one whose lease could not be renewed is cancelled, as others may
+/// reason, kept with the group and, for a panic, logged: no place for payloads; one whose lease could not be renewed is cancelled, as others may
 /// have its event. Failures of the store stop nothing: it tries again, and
 /// they show in [`health`](Self::health). It even outlives its stream or group
 /// being deleted, and goes on when they are there again.

@@ -194,13 +194,10 @@ impl Ledger {
         self.open().map(|slot| slot.valid_until).filter(|end| *end > now).min()
     }
 
-    /// Those of the leases whose time is over, after `since`, by `now`.
-    pub(super) fn ended(&self, leases: &[Lease], since: Duration, now: Duration) -> Vec<LeaseId> {
-        let over = |id: &LeaseId| {
-            let slot = self.slots.get(id);
-            slot.is_some_and(|slot| slot.valid_until > since && slot.valid_until <= now)
-        };
-        leases.iter().map(Lease::lease_id).filter(over).collect()
+    /// The leases whose time is over, after `since`, by `now`.
+    pub(super) fn ended(&self, since: Duration, now: Duration) -> Vec<LeaseId> {
+        let over = |slot: &&Slot| slot.valid_until > since && slot.valid_until <= now;
+        self.slots.values().filter(over).map(|slot| slot.lease.lease_id()).collect()
     }
 
     /// Gives a lease up that somebody else may hold by now. One that is being

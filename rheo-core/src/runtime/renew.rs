@@ -21,12 +21,12 @@ pub(super) async fn run(engine: Arc<Engine>) {
             after_failure.reset();
             continue;
         }
-        engine.lose_ended(&due, Duration::ZERO);
+        engine.lose_ended(Duration::ZERO);
         tokio::select! {
             () = after_failure.pause() => {}
             () = engine.next_end() => {}
         }
-        engine.lose_ended(&due, Duration::ZERO);
+        engine.lose_ended(Duration::ZERO);
     }
 }
 
@@ -69,8 +69,8 @@ impl Engine {
         failure.is_none()
     }
 
-    /// Asks the store. Leases whose time runs out while it is silent are given
-    /// up at that moment; those whose time was over before (the process stood
+    /// Asks the store. Leases whose time runs out while it is silent, asked for
+    /// or not, are given up at that moment; those whose time was over before (the process stood
     /// still) have this one chance.
     async fn answers_to_renewal(&self, due: &[Lease], asked: Duration) -> Vec<Result<Lease>> {
         let mut call = pin!(self.rheo.renew_all(due, self.settings.lease));
@@ -78,7 +78,7 @@ impl Engine {
             tokio::select! {
                 biased;
                 answers = &mut call => return answers,
-                () = self.next_end() => self.lose_ended(due, asked),
+                () = self.next_end() => self.lose_ended(asked),
             }
         }
     }
@@ -89,8 +89,8 @@ impl Engine {
         self.time.reach_if(end).await;
     }
 
-    fn lose_ended(&self, leases: &[Lease], since: Duration) {
-        let ended = self.ledger().ended(leases, since, self.time.elapsed());
+    fn lose_ended(&self, since: Duration) {
+        let ended = self.ledger().ended(since, self.time.elapsed());
         self.lose(ended);
     }
 
