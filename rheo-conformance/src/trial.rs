@@ -188,6 +188,8 @@ pub(crate) async fn drain(rheo: &Rheo) -> Vec<Delivery> {
         }
         ack_all(rheo, &deliveries).await;
         drained.extend(deliveries);
+        // Lets the case's time limit end a drain that never does.
+        tokio::task::yield_now().await;
     }
 }
 

@@ -224,6 +224,8 @@ async fn drain_all(rheo: &Rheo) {
         for delivery in fetch(rheo, 1000).await {
             settled_by_now(rheo.ack(&delivery).await);
         }
+        // Lets the case's time limit end a lag that never falls.
+        tokio::task::yield_now().await;
     }
 }
 
