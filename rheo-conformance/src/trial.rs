@@ -123,6 +123,15 @@ pub(crate) async fn fetch(rheo: &Rheo, limit: usize) -> Vec<Delivery> {
     rheo.fetch("s", "g", limit, options).await.expect("the fetch succeeds")
 }
 
+/// A client with group `g` of stream `s`, and so many events of it that it holds.
+pub(crate) async fn holding(trial: &Trial, count: u64) -> (Rheo, Vec<Delivery>) {
+    let rheo = trial.with_group(1, GroupOptions::default()).await;
+    append_to(&rheo, 0, count).await;
+    let deliveries = fetch(&rheo, 10_000).await;
+    assert_eq!(deliveries.len() as u64, count);
+    (rheo, deliveries)
+}
+
 pub(crate) fn sequences(deliveries: &[Delivery]) -> Vec<u64> {
     deliveries.iter().map(|delivery| delivery.event.sequence()).collect()
 }

@@ -10,7 +10,7 @@ use rheo_core::{
 use crate::Trial;
 use crate::case::case_table;
 use crate::trial::{
-    ack_all, append_to, attempts, drain, fetch, frontiers, info, numbered, sequences,
+    ack_all, append_to, attempts, drain, fetch, frontiers, holding, info, numbered, sequences,
 };
 
 case_table! {
@@ -34,15 +34,6 @@ case_table! {
         => a_drained_stream_has_no_lag;
     "frontier.it_holds_through_any_history" [L8] needs [ContiguousFrontier Replay]
         => it_holds_through_any_history;
-}
-
-/// A client, and the first so many of its events, which it holds.
-async fn holding(trial: &Trial, count: u64) -> (Rheo, Vec<Delivery>) {
-    let rheo = trial.with_group(1, GroupOptions::default()).await;
-    append_to(&rheo, 0, count).await;
-    let deliveries = fetch(&rheo, 10_000).await;
-    assert_eq!(deliveries.len() as u64, count);
-    (rheo, deliveries)
 }
 
 /// With every ack the frontier is right before the lowest event that is not acked.

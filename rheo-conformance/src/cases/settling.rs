@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use rheo_core::{Delivery, ErrorKind, FetchOptions, GroupOptions, Lease, Outcome, Result, Rheo};
+use rheo_core::{ErrorKind, FetchOptions, GroupOptions, Lease, Outcome, Result, Rheo};
 
 use crate::Trial;
 use crate::case::case_table;
-use crate::trial::{ack_all, append_to, attempts, dead, failure, fetch, info, numbered, sequences};
+use crate::trial::{
+    ack_all, append_to, attempts, dead, failure, fetch, holding, info, numbered, sequences,
+};
 
 case_table! {
     "settle.an_acked_event_never_comes_again" [L4] => an_acked_event_never_comes_again;
@@ -32,15 +34,6 @@ case_table! {
     "settle.reasons_are_cut_at_a_character" [L7] => reasons_are_cut_at_a_character;
     "settle.odd_reasons_never_fail" [L7] => odd_reasons_never_fail;
     "settle.a_lease_settles_in_another_process" [L1 C2] => a_lease_settles_in_another_process;
-}
-
-/// A client, and so many events that it holds.
-async fn holding(trial: &Trial, count: u64) -> (Rheo, Vec<Delivery>) {
-    let rheo = trial.with_group(1, GroupOptions::default()).await;
-    append_to(&rheo, 0, count).await;
-    let deliveries = fetch(&rheo, 10_000).await;
-    assert_eq!(deliveries.len() as u64, count);
-    (rheo, deliveries)
 }
 
 /// What is acked is done, also after its lease would have expired.

@@ -112,7 +112,7 @@ impl Rheo {
     }
 }
 
-pub(super) fn check_limit(operation: &'static str, limit: usize) -> Result<()> {
+pub(crate) fn check_limit(operation: &'static str, limit: usize) -> Result<()> {
     if (1..=MAX_BATCH).contains(&limit) {
         return Ok(());
     }

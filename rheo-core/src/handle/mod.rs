@@ -22,6 +22,7 @@ pub use builder::{
 pub(crate) use call::jittered;
 pub use fetch::FetchOptions;
 pub use inspect::Lag;
+pub(crate) use inspect::check_limit;
 pub use manage::Confirm;
 pub use replay::{Replay, ReplayOptions};
 

@@ -123,7 +123,7 @@ impl Rheo {
         let ends = self.ends("query_page", stream).await?;
         let events = self.walk("query_page", stream, query, &mut positions, &ends).await?;
         Ok(Page {
-            more: events.len() == query.limit_or_default(),
+            more: events.len() == query.page_size(),
             cursor: Cursor::new(stream, query, &positions),
             events,
         })
@@ -151,7 +151,7 @@ impl Rheo {
         positions: &mut [u64],
         ends: &[u64],
     ) -> Result<Vec<Event>> {
-        let limit = query.limit_or_default();
+        let limit = query.page_size();
         let remaining = |range: Range| {
             let partition = range.partition as usize;
             let first = range.first.max(positions[partition].saturating_add(1));
@@ -181,7 +181,7 @@ impl Rheo {
             ranges,
             filters: query.filters().to_vec(),
             order: query.order(),
-            limit: query.limit_or_default(),
+            limit: query.page_size(),
         };
         self.read_call(operation, || self.backend().search(&request)).await
     }

@@ -14,12 +14,11 @@ pub use cursor::{Cursor, Page};
 pub use filter::Filter;
 
 use crate::backend::{Partitions, Range};
+use crate::handle::check_limit;
 use crate::{Error, Result, Timestamp};
 
 /// How many events a query returns at most, unless set.
 const DEFAULT_LIMIT: usize = 100;
-/// The most that a limit may be.
-const MAX_LIMIT: usize = 10_000;
 
 /// In which order events are returned: by sequence, and those of one sequence
 /// by partition.
@@ -219,10 +218,7 @@ impl Query {
     /// # Errors
     /// `Invalid`, with the rule that it breaks.
     pub(crate) fn validate(&self, partitions: u32) -> Result<()> {
-        if !(1..=MAX_LIMIT).contains(&self.limit) {
-            let context = format!("the limit is 1 to {MAX_LIMIT}, not {}", self.limit);
-            return Err(Error::invalid("query", context));
-        }
+        check_limit("query", self.limit)?;
         if let Partitions::Only(chosen) = &self.partitions
             && let Some(beyond) = chosen.iter().find(|&&partition| partition >= partitions)
         {
@@ -254,7 +250,7 @@ impl Query {
     }
 
     /// How many events are returned at most.
-    pub(crate) fn limit_or_default(&self) -> usize {
+    pub(crate) fn page_size(&self) -> usize {
         self.limit
     }
 }
@@ -296,7 +292,7 @@ mod tests {
         assert_eq!(query.filters().len(), 2);
         assert_eq!(bounds(&query.partition(2)), [(2, 8, u64::MAX)]);
         let query = Query::new().descending().limit(5).ascending().limit(7);
-        assert_eq!((query.order(), query.limit_or_default()), (Order::Ascending, 7));
+        assert_eq!((query.order(), query.page_size()), (Order::Ascending, 7));
     }
 
     #[test]
