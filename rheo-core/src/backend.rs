@@ -5,14 +5,16 @@
 //! The handle has validated every name and value, filled in every default and
 //! refused what the backend does not claim. What remains is the store's own work.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::{
-    Capabilities, ConsumerId, DeadLetter, Delivery, Event, EventBody, Fence, Filter, GroupInfo,
-    GroupName, GroupSettings, Order, Outcome, Position, Result, StreamName, Timestamp, Token,
+    Capabilities, ConsumerId, DeadLetter, Delivery, Error, ErrorKind, Event, EventBody, Fence,
+    Filter, GroupInfo, GroupName, GroupSettings, Order, Outcome, Position, Result, StreamName,
+    Timestamp, Token,
 };
 
 /// Whose time judges leases, delays and expiry in a request.
@@ -172,6 +174,25 @@ pub enum LeaseRefusal {
     ReceiptMismatch,
 }
 
+impl LeaseRefusal {
+    /// What the caller is told about the lease of the event at `position`.
+    #[must_use]
+    pub fn to_error(
+        self,
+        operation: &'static str,
+        stream: &StreamName,
+        group: &GroupName,
+        position: Position,
+    ) -> Error {
+        let kind = match self {
+            Self::Stale => ErrorKind::StaleLease,
+            Self::ReceiptMismatch => ErrorKind::ReceiptMismatch,
+        };
+        let context = format!("event {position} of stream {stream:?} in group {group:?}");
+        Error::new(kind, operation, context)
+    }
+}
+
 /// A run of sequences of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -294,7 +315,7 @@ pub struct Wait {
 /// `Unavailable` where the store cannot be reached. Further kinds are named
 /// where they arise.
 #[async_trait]
-pub trait Backend: Debug + Send + Sync + 'static {
+pub trait Backend: Any + Debug + Send + Sync {
     /// What this backend, as connected, promises.
     fn capabilities(&self) -> Capabilities;
 

@@ -78,6 +78,29 @@ impl Rheo {
         self.append_events("append_batch", stream, &events).await
     }
 
+    /// The request that [`append_batch`](Self::append_batch) would make, for an
+    /// adapter that executes it in a transaction of the caller's: checked,
+    /// routed, with ids and timestamps. No event makes an empty request, which
+    /// is not for a backend.
+    ///
+    /// The stream is looked up in the store the first time only. Where the
+    /// backend answers `StreamNotFound`, [`forget_stream`](Self::forget_stream)
+    /// and resolve the events again.
+    ///
+    /// # Errors
+    /// As for [`append_batch`](Self::append_batch).
+    pub async fn resolve_append(
+        &self,
+        stream: &str,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Result<Append> {
+        const OPERATION: &str = "append_batch";
+        let stream = self.known(OPERATION, stream).await?.stream;
+        let events: Vec<NewEvent> = events.into_iter().collect();
+        let events = self.route(OPERATION, &stream, &events)?;
+        Ok(Append { stream, events })
+    }
+
     async fn append_events(
         &self,
         operation: &'static str,
@@ -123,7 +146,7 @@ impl Rheo {
     }
 
     async fn append_now(&self, request: Append) -> Result<Vec<Event>> {
-        let events = self.write_call("append", || self.backend().append(&request)).await?;
+        let events = self.write_call("append", || self.store().append(&request)).await?;
         let events = Self::one_for_each("append", request.events.len(), events)?;
         counter!("rheo_events_total", "operation" => "append").increment(events.len() as u64);
         Ok(events)

@@ -180,7 +180,7 @@ impl Builder {
                 running: Mutex::default(),
             }),
         };
-        rheo.repeatable_call("prepare", || rheo.backend().prepare()).await?;
+        rheo.repeatable_call("prepare", || rheo.store().prepare()).await?;
         Ok(rheo)
     }
 }

@@ -96,7 +96,7 @@ impl Rheo {
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Vec<Delivery>> {
-        let deliveries = self.write_call("fetch", || self.backend().claim(claim)).await?;
+        let deliveries = self.write_call("fetch", || self.store().claim(claim)).await?;
         counter!("rheo_events_total", "operation" => "fetch").increment(deliveries.len() as u64);
         Ok(deliveries)
     }

@@ -46,7 +46,7 @@ impl Rheo {
             let group = known.group(operation, group)?;
             let now = self.clock().judge();
             let mut result =
-                self.read_call(operation, || self.backend().group_info(&group, now)).await;
+                self.read_call(operation, || self.store().group_info(&group, now)).await;
             if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
@@ -73,7 +73,7 @@ impl Rheo {
             let group = known.group(OPERATION, group)?;
             let request = DeadLetters { group, after, limit };
             let mut result =
-                self.read_call(OPERATION, || self.backend().dead_letters(&request)).await;
+                self.read_call(OPERATION, || self.store().dead_letters(&request)).await;
             if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
@@ -104,7 +104,7 @@ impl Rheo {
     /// operation timeout beyond that is out of reach.
     async fn wait_now(&self, request: &Wait) -> Result<()> {
         let silent_after = request.timeout.saturating_add(self.settings().timeout);
-        let waiting = tokio::time::timeout(silent_after, self.backend().wait(request));
+        let waiting = tokio::time::timeout(silent_after, self.store().wait(request));
         let answer = async {
             waiting.await.unwrap_or_else(|_| Err(self.silence("wait", Effect::NotApplied)))
         };

@@ -34,7 +34,7 @@ impl Rheo {
         }
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
         let stream = StreamRef { name, partitions };
-        self.write_call(OPERATION, || self.backend().create_stream(&stream)).await?;
+        self.write_call(OPERATION, || self.store().create_stream(&stream)).await?;
         self.remember(&stream);
         Ok(())
     }
@@ -48,8 +48,8 @@ impl Rheo {
         const OPERATION: &str = "delete_stream";
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
         confirmed(OPERATION, confirm)?;
-        let result = self.write_call(OPERATION, || self.backend().delete_stream(&name)).await;
-        self.forget(&name);
+        let result = self.write_call(OPERATION, || self.store().delete_stream(&name)).await;
+        self.forget_stream(&name);
         result
     }
 
@@ -60,7 +60,7 @@ impl Rheo {
     pub async fn partitions(&self, stream: &str) -> Result<u32> {
         const OPERATION: &str = "partitions";
         let name = StreamName::new(stream).map_err(|error| error.in_operation(OPERATION))?;
-        self.read_call(OPERATION, || self.backend().partitions(&name)).await
+        self.read_call(OPERATION, || self.store().partitions(&name)).await
     }
 
     /// All streams, by name.
@@ -68,7 +68,7 @@ impl Rheo {
     /// # Errors
     /// See [`Rheo`].
     pub async fn list_streams(&self) -> Result<Vec<StreamRef>> {
-        self.read_call("list_streams", || self.backend().list_streams()).await
+        self.read_call("list_streams", || self.store().list_streams()).await
     }
 
     /// Creates a group on a stream.
@@ -97,7 +97,7 @@ impl Rheo {
             let mut result = match self.resolve(OPERATION, &known.stream, &options.start).await {
                 Ok(start) => {
                     let request = CreateGroup { group, settings, start };
-                    self.write_call(OPERATION, || self.backend().create_group(&request)).await
+                    self.write_call(OPERATION, || self.store().create_group(&request)).await
                 }
                 Err(error) => Err(error),
             };
@@ -117,8 +117,7 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let group = known.group(OPERATION, group)?;
-            let mut result =
-                self.write_call(OPERATION, || self.backend().delete_group(&group)).await;
+            let mut result = self.write_call(OPERATION, || self.store().delete_group(&group)).await;
             self.inner.settles.remove_group(&group);
             if !self.outdated(&mut known, &mut result).await {
                 return result;
@@ -135,7 +134,7 @@ impl Rheo {
         let mut known = self.known(OPERATION, stream).await?;
         loop {
             let stream = &known.stream;
-            let mut result = self.read_call(OPERATION, || self.backend().list_groups(stream)).await;
+            let mut result = self.read_call(OPERATION, || self.store().list_groups(stream)).await;
             if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
@@ -164,7 +163,7 @@ impl Rheo {
             let mut result = match self.resolve(OPERATION, &known.stream, &start).await {
                 Ok(start) => {
                     let request = Reset { group, start };
-                    self.write_call(OPERATION, || self.backend().reset(&request)).await
+                    self.write_call(OPERATION, || self.store().reset(&request)).await
                 }
                 Err(error) => Err(error),
             };
@@ -182,7 +181,7 @@ impl Rheo {
         start: &Start,
     ) -> Result<Vec<u64>> {
         let count = stream.partitions as usize;
-        let seek = |place| self.read_call(operation, move || self.backend().seek(stream, place));
+        let seek = |place| self.read_call(operation, move || self.store().seek(stream, place));
         match start {
             Start::Beginning => Ok(vec![0; count]),
             Start::AfterSequence(sequence) => Ok(vec![*sequence; count]),

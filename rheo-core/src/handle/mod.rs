@@ -12,6 +12,7 @@ mod replay;
 mod settle;
 mod streams;
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -86,6 +87,25 @@ impl Rheo {
         self.inner.capabilities
     }
 
+    /// The backend itself, where it is a `B`: the way to what only one backend has.
+    ///
+    /// None where it is another, also one that wraps a `B`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> rheo_core::Result<()> {
+    /// use rheo_core::Rheo;
+    /// use rheo_ets::Memory;
+    ///
+    /// let rheo = Rheo::builder(Memory::new()).build().await?;
+    /// assert!(rheo.backend::<Memory>().is_some());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn backend<B: Backend>(&self) -> Option<&B> {
+        let backend: &dyn Any = self.store();
+        backend.downcast_ref()
+    }
+
     /// The instance's clock.
     #[must_use]
     pub fn clock(&self) -> &Clock {
@@ -108,7 +128,7 @@ impl Rheo {
         &self.inner.settings
     }
 
-    fn backend(&self) -> &dyn Backend {
+    fn store(&self) -> &dyn Backend {
         &*self.inner.backend
     }
 }

@@ -36,7 +36,7 @@ impl Rheo {
                 return Err(Error::invalid("read", context));
             }
             let request = Read { stream, partition, after, limit };
-            let mut result = self.read_call("read", || self.backend().read(&request)).await;
+            let mut result = self.read_call("read", || self.store().read(&request)).await;
             if !self.outdated(&mut known, &mut result).await {
                 return result;
             }
@@ -135,7 +135,7 @@ impl Rheo {
         operation: &'static str,
         stream: &StreamRef,
     ) -> Result<Vec<u64>> {
-        self.read_call(operation, || self.backend().seek(stream, Seek::End)).await
+        self.read_call(operation, || self.store().seek(stream, Seek::End)).await
     }
 
     /// The next events that match after `positions` and up to `ends`; moves
@@ -183,7 +183,7 @@ impl Rheo {
             order: query.order(),
             limit: query.page_size(),
         };
-        self.read_call(operation, || self.backend().search(&request)).await
+        self.read_call(operation, || self.store().search(&request)).await
     }
 }
 

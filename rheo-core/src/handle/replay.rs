@@ -76,8 +76,7 @@ impl Rheo {
         let count = known.stream.partitions;
         let chosen = chosen_partitions("replay", options.partitions.as_deref(), count)?;
         // The group is looked up first, so that nothing is searched for a group that is missing.
-        self.read_call("replay", || self.backend().group_info(&group, self.clock().judge()))
-            .await?;
+        self.read_call("replay", || self.store().group_info(&group, self.clock().judge())).await?;
         match selection {
             Replay::AfterSequence(after) => {
                 let starts = vec![*after; count as usize];
@@ -86,7 +85,7 @@ impl Rheo {
             Replay::From(instant) => {
                 let seek = Seek::At(*instant);
                 let starts =
-                    self.read_call("replay", || self.backend().seek(&group.stream, seek)).await?;
+                    self.read_call("replay", || self.store().seek(&group.stream, seek)).await?;
                 self.reopen(&group, ranges_after(&chosen, &starts)).await
             }
             Replay::Matching(query) => self.replay_matching(&group, query, &chosen).await,
@@ -131,7 +130,7 @@ impl Rheo {
         loop {
             let limit = MAX_BATCH;
             let request = DeadLetters { group: group.clone(), after, limit };
-            let page = self.read_call("replay", || self.backend().dead_letters(&request)).await;
+            let page = self.read_call("replay", || self.store().dead_letters(&request)).await;
             let page = match page {
                 // Somebody else took that letter off the list: begin again.
                 Err(error) if error.kind() == ErrorKind::CursorNotFound => {
@@ -175,7 +174,7 @@ impl Rheo {
             return Ok(());
         }
         let request = backend::Replay { group: group.clone(), ranges };
-        self.write_call("replay", || self.backend().replay(&request)).await
+        self.write_call("replay", || self.store().replay(&request)).await
     }
 }
 

@@ -126,29 +126,41 @@ impl Rheo {
         &self,
         settlements: impl IntoIterator<Item = (L, Outcome)>,
     ) -> Vec<Result<()>> {
-        let mut groups: Vec<(Lease, Vec<usize>, Vec<Settlement>)> = Vec::new();
-        let mut count = 0;
-        for (index, (lease, outcome)) in settlements.into_iter().enumerate() {
-            let lease = lease.as_ref();
-            let of_group = |(first, ..): &&mut (Lease, _, _)| same_group(first, lease);
-            let settlement = settlement(lease, outcome);
-            match groups.iter_mut().find(of_group) {
-                Some((_, indices, settlements)) => {
-                    indices.push(index);
-                    settlements.push(settlement);
-                }
-                None => groups.push((lease.clone(), vec![index], vec![settlement])),
-            }
-            count = index + 1;
-        }
+        let groups = by_group(settlements);
+        let count = groups.iter().map(|group| group.indices.len()).sum();
         let mut answers = vec![Ok(()); count];
-        for (lease, indices, settlements) in groups {
-            let results = self.settle_group("settle", &lease, settlements).await;
+        for LeasesOfGroup { first, indices, settlements } in groups {
+            let results = self.settle_group("settle", &first, settlements).await;
             for (index, result) in indices.into_iter().zip(results) {
                 answers[index] = result;
             }
         }
         answers
+    }
+
+    /// The requests that [`settle`](Self::settle) would make, for an adapter that
+    /// executes them in a transaction of the caller's: one for each group, and
+    /// more where a group has more than [`MAX_BATCH`] leases. Each keeps the order given.
+    ///
+    /// A stream is looked up in the store the first time only. Where the
+    /// backend answers `StreamNotFound`, [`forget_stream`](Self::forget_stream)
+    /// and resolve the leases again. A refusal becomes an error by
+    /// [`to_error`](LeaseRefusal::to_error).
+    ///
+    /// # Errors
+    /// Those of [`Rheo`].
+    pub async fn resolve_settle<L: AsRef<Lease>>(
+        &self,
+        settlements: impl IntoIterator<Item = (L, Outcome)>,
+    ) -> Result<Vec<Settle>> {
+        let mut requests = Vec::new();
+        for LeasesOfGroup { first, settlements, .. } in by_group(settlements) {
+            let known = self.known("settle", first.stream().as_str()).await?;
+            let group = known.group("settle", first.group().as_str())?;
+            let chunks = settlements.chunks(MAX_BATCH);
+            requests.extend(chunks.map(|chunk| self.settle_request(&group, chunk.to_vec())));
+        }
+        Ok(requests)
     }
 
     /// Makes the lease last for `lease` from now, and returns it so.
@@ -179,7 +191,7 @@ impl Rheo {
         };
         let renewed = |(lease, answer): (&Lease, Result<_, _>)| match answer {
             Ok(expires_at) => Ok(lease.clone().renewed(expires_at)),
-            Err(refusal) => Err(refused("renew", lease, refusal)),
+            Err(refusal) => Err(refused("renew", lease, lease.position(), refusal)),
         };
         leases.iter().zip(expiries).map(renewed).collect()
     }
@@ -200,7 +212,7 @@ impl Rheo {
                 now: self.clock().judge(),
             };
             let mut result = self
-                .repeatable_call("renew", || self.backend().renew(&request))
+                .repeatable_call("renew", || self.store().renew(&request))
                 .await
                 .and_then(|answers| Self::one_for_each("renew", leases.len(), answers));
             if !self.outdated(&mut known, &mut result).await {
@@ -230,10 +242,8 @@ impl Rheo {
         let mut answers = Vec::with_capacity(settlements.len());
         for chunk in settlements.chunks(MAX_BATCH) {
             let refused = |(settlement, answer): (&Settlement, Answer)| {
-                answer.map_err(|refusal| {
-                    let position = settlement.token.lease_id.position();
-                    refusal_error(operation, first, position, refusal)
-                })
+                let position = settlement.token.lease_id.position();
+                answer.map_err(|refusal| refused(operation, first, position, refusal))
             };
             match self.settle_chunk(operation, first, chunk).await {
                 Ok(results) => answers.extend(chunk.iter().zip(results).map(refused)),
@@ -270,12 +280,45 @@ impl Rheo {
         group: &GroupRef,
         settlements: Vec<Settlement>,
     ) -> Result<Vec<Answer>> {
-        let request = Settle { group: group.clone(), settlements, now: self.clock().judge() };
-        let answers = self.write_call("settle", || self.backend().settle(&request)).await?;
+        let request = self.settle_request(group, settlements);
+        let answers = self.write_call("settle", || self.store().settle(&request)).await?;
         let answers = Self::one_for_each("settle", request.settlements.len(), answers)?;
         count(&request.settlements, &answers);
         Ok(answers)
     }
+
+    fn settle_request(&self, group: &GroupRef, settlements: Vec<Settlement>) -> Settle {
+        Settle { group: group.clone(), settlements, now: self.clock().judge() }
+    }
+}
+
+/// Leases of one group, and their places in the caller's list.
+struct LeasesOfGroup {
+    first: Lease,
+    indices: Vec<usize>,
+    settlements: Vec<Settlement>,
+}
+
+fn by_group<L: AsRef<Lease>>(
+    settlements: impl IntoIterator<Item = (L, Outcome)>,
+) -> Vec<LeasesOfGroup> {
+    let mut groups: Vec<LeasesOfGroup> = Vec::new();
+    for (index, (lease, outcome)) in settlements.into_iter().enumerate() {
+        let lease = lease.as_ref();
+        let settlement = settlement(lease, outcome);
+        match groups.iter_mut().find(|group| same_group(&group.first, lease)) {
+            Some(group) => {
+                group.indices.push(index);
+                group.settlements.push(settlement);
+            }
+            None => groups.push(LeasesOfGroup {
+                first: lease.clone(),
+                indices: vec![index],
+                settlements: vec![settlement],
+            }),
+        }
+    }
+    groups
 }
 
 fn count(settlements: &[Settlement], answers: &[Answer]) {
@@ -309,23 +352,13 @@ fn same_group(one: &Lease, other: &Lease) -> bool {
     one.stream() == other.stream() && one.group() == other.group()
 }
 
-fn refused(operation: &'static str, lease: &Lease, refusal: LeaseRefusal) -> Error {
-    refusal_error(operation, lease, lease.position(), refusal)
-}
-
-fn refusal_error(
+fn refused(
     operation: &'static str,
     lease: &Lease,
     position: Position,
     refusal: LeaseRefusal,
 ) -> Error {
-    let kind = match refusal {
-        LeaseRefusal::Stale => ErrorKind::StaleLease,
-        LeaseRefusal::ReceiptMismatch => ErrorKind::ReceiptMismatch,
-    };
-    let context =
-        format!("event {position} of stream {:?} in group {:?}", lease.stream(), lease.group());
-    Error::new(kind, operation, context)
+    refusal.to_error(operation, lease.stream(), lease.group(), position)
 }
 
 fn unanswered(operation: &'static str) -> Error {

@@ -55,7 +55,7 @@ impl Rheo {
     }
 
     async fn look_up(&self, operation: &'static str, name: StreamName) -> Result<Known> {
-        let partitions = self.read_call(operation, || self.backend().partitions(&name)).await?;
+        let partitions = self.read_call(operation, || self.store().partitions(&name)).await?;
         let stream = StreamRef { name, partitions };
         self.inner.streams.insert(&stream);
         Ok(Known { stream, remembered: false })
@@ -70,7 +70,7 @@ impl Rheo {
         if !missing {
             return false;
         }
-        self.forget(&known.stream.name);
+        self.forget_stream(&known.stream.name);
         if !known.remembered {
             return false;
         }
@@ -92,7 +92,14 @@ impl Rheo {
         self.inner.streams.insert(stream);
     }
 
-    pub(super) fn forget(&self, stream: &StreamName) {
+    /// Forgets how many partitions a stream has, so that the next use asks the
+    /// store again.
+    ///
+    /// Operations see to that themselves. It is for those who take a resolved
+    /// request to the store: they call it where the store answers
+    /// `StreamNotFound`, since the stream may have been created anew with
+    /// another number of partitions.
+    pub fn forget_stream(&self, stream: &StreamName) {
         self.inner.streams.remove(stream);
         self.inner.appends.remove(stream);
         self.inner.settles.remove(stream);

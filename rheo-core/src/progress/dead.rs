@@ -43,9 +43,19 @@ impl DeadList {
     pub(super) fn bury(&mut self, run: Run<u32>, reason: &str, at: Timestamp) {
         let dead = Dead { attempt: run.value, reason: reason.into(), at };
         for sequence in run.first..=run.last {
-            self.timed.insert((at, sequence));
-            self.letters.insert(sequence, dead.clone());
+            self.insert(sequence, dead.clone());
         }
+    }
+
+    /// Adds an event that is not in the list.
+    pub(super) fn insert(&mut self, sequence: u64, dead: Dead) {
+        self.timed.insert((dead.at, sequence));
+        self.letters.insert(sequence, dead);
+    }
+
+    /// All of them, by sequence.
+    pub(super) fn into_letters(self) -> impl Iterator<Item = (u64, Dead)> {
+        self.letters.into_iter()
     }
 
     /// Takes the events from `first` to `last` off the list, and returns their attempts.

@@ -2,7 +2,8 @@
 //!
 //! It is pure: no store, no clock, no chance. Whoever holds one brings the time,
 //! the fence and the partition's high watermark, and makes each call one step.
-//! The in-memory backend runs on it; other backends take its meaning.
+//! The in-memory backend runs on it whole; a store of rows loads the [`Parts`] that
+//! an operation touches, and writes back its [`Changes`].
 //!
 //! The state is the open work, not the history. Everything above the *cursor* was
 //! never handed out. Below it, an event is open (leased or waiting), dead, or
@@ -10,6 +11,7 @@
 //! one run. An acked event leaves a trace only where its attempt is not the one
 //! that its position implies.
 
+mod changes;
 mod claim;
 mod dead;
 #[cfg(test)]
@@ -17,14 +19,19 @@ mod fixture;
 #[cfg(test)]
 mod model;
 mod open;
+mod parts;
 mod reopen;
+#[cfg(test)]
+mod rows;
 mod runs;
 mod settle;
 #[cfg(test)]
 mod spec;
 
+pub use changes::Changes;
 pub use claim::{ClaimTurn, Granted};
 pub use dead::Dead;
+pub use parts::{AttemptRun, DeadEvent, OpenRun, Parts};
 
 use dead::DeadList;
 use open::Open;

@@ -1,4 +1,4 @@
-//! Random programs on [`Progress`] and on the [`Spec`], compared after every step.
+//! Random programs on a [`Subject`] and on the [`Spec`], compared after every step.
 
 use std::time::Duration;
 
@@ -6,14 +6,69 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::fixture::{at, token};
+use super::fixture::{Answer, at, token};
 use super::spec::Spec;
-use super::{ClaimTurn, Progress};
-use crate::backend::Settlement;
+use super::{ClaimTurn, Granted, Progress};
+use crate::backend::{LeaseRefusal, Settlement};
 use crate::{Fence, GroupSettings, Outcome, Receipt, Timestamp, Token};
 
+/// What is compared: a [`Progress`], or something that is kept by means of one.
+pub(super) trait Subject {
+    fn restart_after(&mut self, sequence: u64);
+    fn claim(&mut self, turn: &ClaimTurn<'_>) -> Vec<Granted>;
+    fn settle(
+        &mut self,
+        settlements: &[&Settlement],
+        now: Timestamp,
+        settings: &GroupSettings,
+    ) -> Vec<Answer>;
+    fn renew(
+        &mut self,
+        tokens: &[&Token],
+        expires_at: Timestamp,
+    ) -> Vec<Result<Timestamp, LeaseRefusal>>;
+    fn reopen(&mut self, first: u64, last: u64, high_watermark: u64);
+    /// All of its state.
+    fn whole(&self) -> Progress;
+}
+
+impl Subject for Progress {
+    fn restart_after(&mut self, sequence: u64) {
+        *self = Self::starting_after(sequence);
+    }
+
+    fn claim(&mut self, turn: &ClaimTurn<'_>) -> Vec<Granted> {
+        self.claim(turn)
+    }
+
+    fn settle(
+        &mut self,
+        settlements: &[&Settlement],
+        now: Timestamp,
+        settings: &GroupSettings,
+    ) -> Vec<Answer> {
+        self.settle(settlements, now, settings)
+    }
+
+    fn renew(
+        &mut self,
+        tokens: &[&Token],
+        expires_at: Timestamp,
+    ) -> Vec<Result<Timestamp, LeaseRefusal>> {
+        self.renew(tokens, expires_at)
+    }
+
+    fn reopen(&mut self, first: u64, last: u64, high_watermark: u64) {
+        self.reopen(first, last, high_watermark);
+    }
+
+    fn whole(&self) -> Progress {
+        self.clone()
+    }
+}
+
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Append(u64),
     Claim { limit: usize, lease: i64 },
     Settle { tokens: Tokens, outcomes: Vec<Outcome> },
@@ -25,7 +80,7 @@ enum Step {
 
 /// Some of the tokens that were issued, as one would show them to the store.
 #[derive(Clone, Debug)]
-struct Tokens {
+pub(super) struct Tokens {
     /// Where to begin among those issued.
     from: Index,
     count: usize,
@@ -88,7 +143,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let settle = (tokens(), prop_oneof![vec(outcome(), 1), vec(outcome(), 1..5)]);
     prop_oneof![
         2 => (1..8_u64).prop_map(Step::Append),
@@ -102,8 +157,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The two side by side, and what surrounds them.
-struct Pair {
-    progress: Progress,
+pub(super) struct Pair<S> {
+    subject: S,
     spec: Spec,
     settings: GroupSettings,
     now: Timestamp,
@@ -111,15 +166,21 @@ struct Pair {
     issued: Vec<Token>,
 }
 
-impl Pair {
-    fn new(start: u64, settings: GroupSettings) -> Self {
-        Self {
-            progress: Progress::starting_after(start),
+impl<S: Subject> Pair<S> {
+    /// Takes the steps with a subject that begins after `start`.
+    pub(super) fn compare_all(mut subject: S, start: u64, settings: GroupSettings, steps: &[Step]) {
+        subject.restart_after(start);
+        let mut pair = Self {
+            subject,
             spec: Spec::starting_after(start, 0),
             settings,
             now: at(0),
             claims: 0,
             issued: Vec::new(),
+        };
+        for step in steps {
+            pair.take(step);
+            pair.compare();
         }
     }
 
@@ -131,12 +192,12 @@ impl Pair {
             Step::Renew { tokens, lease } => self.renew(tokens, *lease),
             Step::Reopen { first, len } => {
                 let last = first + len - 1;
-                self.progress.reopen(*first, last, self.spec.high_watermark());
+                self.subject.reopen(*first, last, self.spec.high_watermark());
                 self.spec.reopen(*first, last, self.now);
             }
             Step::Pass(micros) => self.now = at(self.now.as_micros() + micros),
             Step::Reset(start) => {
-                self.progress = Progress::starting_after(*start);
+                self.subject.restart_after(*start);
                 self.spec = Spec::starting_after(*start, self.spec.high_watermark());
             }
         }
@@ -157,7 +218,7 @@ impl Pair {
         self.claims += 1;
         let settings = self.settings;
         let turn = ClaimTurn { settings: &settings, ..self.turn(limit, self.now, lease) };
-        let runs = self.progress.claim(&turn);
+        let runs = self.subject.claim(&turn);
         let granted: Vec<_> = runs
             .iter()
             .flat_map(|run| (run.first..=run.last).map(|sequence| (sequence, run.attempt)))
@@ -174,7 +235,7 @@ impl Pair {
             .map(|(token, outcome)| Settlement { token, outcome })
             .collect();
         let references: Vec<_> = settlements.iter().collect();
-        let answers = self.progress.settle(&references, self.now, &self.settings);
+        let answers = self.subject.settle(&references, self.now, &self.settings);
         let settle = |settlement| self.spec.settle(settlement, self.now, &self.settings);
         assert_eq!(answers, settlements.iter().map(settle).collect::<Vec<_>>());
     }
@@ -182,38 +243,38 @@ impl Pair {
     fn renew(&mut self, tokens: &Tokens, lease: i64) {
         let expires_at = at(self.now.as_micros() + lease);
         let tokens = tokens.choose(&self.issued);
-        let answers = self.progress.renew(&tokens.iter().collect::<Vec<_>>(), expires_at);
+        let answers = self.subject.renew(&tokens.iter().collect::<Vec<_>>(), expires_at);
         let renew = |token| self.spec.renew(token, expires_at);
         assert_eq!(answers, tokens.iter().map(renew).collect::<Vec<_>>());
     }
 
     fn compare(&self) {
-        self.progress.assert_sound();
+        let progress = self.subject.whole();
+        progress.assert_sound();
         let high_watermark = self.spec.high_watermark();
-        assert_eq!(self.progress.progress(high_watermark, self.now), self.spec.progress(self.now));
-        let dead: Vec<_> = self
-            .progress
+        assert_eq!(progress.progress(high_watermark, self.now), self.spec.progress(self.now));
+        let dead: Vec<_> = progress
             .dead_letters_from(Timestamp::MIN, 0)
             .map(|(sequence, dead)| (dead.at, sequence, dead.attempt, &*dead.reason))
             .collect();
         assert_eq!(dead, self.spec.dead_letters());
-        self.compare_hints();
+        self.compare_hints(&progress);
     }
 
     /// A claim finds something exactly when the hints say so.
-    fn compare_hints(&self) {
+    fn compare_hints(&self, progress: &Progress) {
         let finds = |spec: &Spec, now| {
             let mut after = spec.clone();
             after.claim(&self.turn(1, now, 1));
             after != *spec
         };
         let high_watermark = self.spec.high_watermark();
-        let claimable = self.progress.claimable(high_watermark, self.now, &self.settings);
+        let claimable = progress.claimable(high_watermark, self.now, &self.settings);
         assert_eq!(claimable, finds(&self.spec, self.now));
 
         let open = self.spec.without_new();
         let soon = (self.now.as_micros()..).take(20).map(at);
-        let next_due = self.progress.next_due(self.now, &self.settings);
+        let next_due = progress.next_due(self.now, &self.settings);
         assert_eq!(next_due, soon.into_iter().find(|&now| finds(&open, now)));
     }
 }
@@ -228,10 +289,7 @@ proptest! {
         start in 0..6_u64,
         steps in vec(step(), 1..60),
     ) {
-        let mut pair = Pair::new(start, GroupSettings { max_attempts, ordered });
-        for step in &steps {
-            pair.take(step);
-            pair.compare();
-        }
+        let settings = GroupSettings { max_attempts, ordered };
+        Pair::compare_all(Progress::starting_after(0), start, settings, &steps);
     }
 }

@@ -105,6 +105,11 @@ impl Open {
         self.ready.first().and_then(|&first| self.runs.beginning_at(first))
     }
 
+    /// When a run is due: at the earliest instant there is, once it was found due.
+    pub(super) fn due_at(&self, run: &Run<Standing>) -> Timestamp {
+        if self.ready.contains(&run.first) { Timestamp::MIN } else { run.value.due_at() }
+    }
+
     /// When the first run is due. What is ready was due long ago.
     pub(super) fn earliest_due(&self) -> Option<Timestamp> {
         if self.ready.is_empty() {
