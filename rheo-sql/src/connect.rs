@@ -1,0 +1,175 @@
+//! How a [`Sql`] comes about: from a URL, or on a pool that the host owns.
+
+use std::sync::{Arc, Mutex};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use std::time::Duration;
+
+use rheo_core::{Effect, Error, Result};
+use tokio::time::timeout;
+
+use crate::config::{Options, config};
+use crate::error::Failure;
+use crate::pool::{Pool, Use};
+use crate::statements::Statements;
+use crate::trouble::{cause, trouble};
+use crate::version::{ServerFacts, read_facts};
+use crate::wake::{Bells, Waking};
+use crate::{Sql, Store};
+
+/// How many prepared statements a connection keeps: all of Rheo's and the
+/// usual forms of its queries.
+pub(crate) const STATEMENTS: usize = 256;
+
+/// How long a connection may lie idle before it is asked whether it still lives.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) const IDLE: Duration = Duration::from_secs(1);
+
+/// A connection pool of the host's, which Rheo borrows and never closes.
+#[derive(Clone, Debug)]
+pub struct HostPool(Pool);
+
+#[cfg(feature = "sqlite")]
+impl From<sqlx::SqlitePool> for HostPool {
+    fn from(pool: sqlx::SqlitePool) -> Self {
+        Self(Pool::Sqlite(crate::pool::SqlitePools::new(pool.clone(), pool)))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<sqlx::PgPool> for HostPool {
+    fn from(pool: sqlx::PgPool) -> Self {
+        Self(Pool::Postgres(pool))
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl From<sqlx::MySqlPool> for HostPool {
+    fn from(pool: sqlx::MySqlPool) -> Self {
+        Self(Pool::MySql(pool))
+    }
+}
+
+impl Sql {
+    /// Connects to the database that a URL names: `sqlite:path`,
+    /// `sqlite::memory:`, `postgres://user:password@host/database` or
+    /// `mysql://user:password@host/database`. [`Options`] may stand after a
+    /// question mark.
+    ///
+    /// # Errors
+    /// `Config` where the URL, an option, the login or the server is not what
+    /// it must be; `Unavailable` where no server answers.
+    pub async fn connect(url: &str) -> Result<Arc<Self>> {
+        Self::connect_with(url, Options::default()).await
+    }
+
+    /// Connects to the database that a URL names, with these options; those
+    /// in the URL prevail.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect).
+    pub async fn connect_with(url: &str, options: Options) -> Result<Arc<Self>> {
+        let opened = match url.split(':').next().unwrap_or_default() {
+            #[cfg(feature = "sqlite")]
+            "sqlite" => crate::open_sqlite::open(url, options).await?,
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => crate::open_postgres::open(url, options).await?,
+            #[cfg(feature = "mysql")]
+            "mysql" | "mariadb" => crate::open_mysql::open(url, options).await?,
+            scheme => return Err(unknown_scheme(scheme)),
+        };
+        start(opened, true).await
+    }
+
+    /// Works on a pool that the host owns, which is never closed here. The
+    /// host's transactions and Rheo's can then be one.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect).
+    pub async fn on_pool(pool: impl Into<HostPool>, options: Options) -> Result<Arc<Self>> {
+        let HostPool(pool) = pool.into();
+        let place = format!("{:?}", pool.dialect());
+        start(Opened { pool, options: options.checked()?, place }, false).await
+    }
+
+    /// Closes the connections, once what runs on them has ended. Does nothing
+    /// where the host owns the pool. Later operations fail as `Unavailable`.
+    pub async fn close(&self) {
+        if self.store.owns_pool {
+            self.store.pool.close().await;
+        }
+    }
+}
+
+/// A pool, not yet used.
+pub(crate) struct Opened {
+    pub(crate) pool: Pool,
+    pub(crate) options: Options,
+    /// Which server it leads to, for people.
+    pub(crate) place: String,
+}
+
+async fn start(opened: Opened, owns_pool: bool) -> Result<Arc<Sql>> {
+    let Opened { pool, options, place } = opened;
+    let reading = timeout(options.connect_timeout, look_at(&pool));
+    let facts = reading.await.unwrap_or(Err(Failure::Late));
+    let mut facts = facts.map_err(|failure| cannot_connect(&place, failure))?;
+    facts.lone_statements &= !options.transaction_pooling;
+    let statements = Statements::new(pool.dialect(), options.names.clone());
+    let waking = waking(&pool, &options, &facts);
+    let turns = Mutex::default();
+    let store = Arc::new(Store { pool, owns_pool, statements, options, facts, waking, turns });
+    Ok(Arc::new(Sql { store }))
+}
+
+/// Instances on one SQLite file wake each other; PostgreSQL tells other processes.
+fn waking(pool: &Pool, options: &Options, facts: &ServerFacts) -> Waking {
+    let bells = match &facts.file {
+        Some(file) if options.wake => Bells::of_database(&file.to_string_lossy()),
+        _ => Arc::default(),
+    };
+    let waking = Waking::new(bells, options.poll);
+    match pool {
+        #[cfg(feature = "postgres")]
+        Pool::Postgres(pool) if options.wake => waking.with_channel(pool, &options.names.prefix),
+        _ => waking,
+    }
+}
+
+async fn look_at(pool: &Pool) -> Result<ServerFacts, Failure> {
+    let mut taken = pool.take(Use::Reading).await?;
+    let facts = read_facts(&mut taken.conn()).await;
+    if let Err(failure) = &facts {
+        taken.recover(failure.is_lost()).await;
+    }
+    facts
+}
+
+/// Why there is no connection to `place`.
+pub(crate) fn cannot_connect(place: &str, failure: Failure) -> Error {
+    match failure {
+        Failure::Driver(error) => {
+            let (kind, sentence) = trouble(&error).explained();
+            let context = format!("{place}: {sentence}");
+            Error::new(kind, "connect", context).with_source(cause(error))
+        }
+        failure => failure.into_error("connect", Effect::NotApplied),
+    }
+}
+
+/// The driver cannot read the URL. Neither can this say what in it is wrong
+/// without showing what may be secret.
+pub(crate) fn unreadable(example: &str, error: sqlx::Error) -> Error {
+    config(format!("the URL is not like {example}")).with_source(cause(error))
+}
+
+fn unknown_scheme(scheme: &str) -> Error {
+    let known = [
+        #[cfg(feature = "sqlite")]
+        "sqlite:path",
+        #[cfg(feature = "postgres")]
+        "postgres://…",
+        #[cfg(feature = "mysql")]
+        "mysql://…",
+    ];
+    config(format!("{scheme:?} is no scheme of a database here: there are {}", known.join(", ")))
+}

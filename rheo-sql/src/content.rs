@@ -1,0 +1,87 @@
+//! What a condition on metadata or payload says about the JSON itself, in terms
+//! that a database can check. Whatever meets the condition meets these.
+
+use rheo_core::Condition;
+use serde_json::Value;
+
+/// The values to compare with, where the condition is that one of them is equal.
+fn equals_one_of(condition: &Condition) -> Option<&[Value]> {
+    match condition {
+        Condition::Equals(value) => Some(std::slice::from_ref(value)),
+        Condition::In(values) => Some(values),
+        _ => None,
+    }
+}
+
+/// The integers below it, and none of them twice, are floats too.
+#[cfg(feature = "postgres")]
+const TWO_POW_53: f64 = 9_007_199_254_740_992.0;
+
+/// Documents of which one is contained in whatever meets the condition, in
+/// PostgreSQL's sense; none where an index of contents could not find them.
+#[cfg(feature = "postgres")]
+pub(crate) fn contained(path: &[String], condition: &Condition) -> Option<Vec<String>> {
+    let values = equals_one_of(condition)?;
+    if !values.iter().all(|value| has_leaf(value) && has_only_safe_numbers(value)) {
+        return None;
+    }
+    let within = |value: &Value| {
+        let wrap = |value, key: &String| Value::Object([(key.clone(), value)].into_iter().collect());
+        path.iter().rev().fold(value.clone(), wrap).to_string()
+    };
+    Some(values.iter().map(within).collect())
+}
+
+/// Whether anything in it can be looked up: empty arrays and objects cannot.
+#[cfg(feature = "postgres")]
+fn has_leaf(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_leaf),
+        Value::Object(fields) => fields.values().any(has_leaf),
+        _ => true,
+    }
+}
+
+/// Whether its numbers are equal as decimals wherever they are by value. Large
+/// floats are not: written out, they end in zeros that are not their own.
+#[cfg(feature = "postgres")]
+fn has_only_safe_numbers(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(|float| float.abs() < TWO_POW_53),
+        Value::Array(items) => items.iter().all(has_only_safe_numbers),
+        Value::Object(fields) => fields.values().all(has_only_safe_numbers),
+        _ => true,
+    }
+}
+
+/// Pieces of text, of which one of each list is in the text of whatever meets
+/// the condition, unless there is a backslash in it.
+///
+/// The log holds JSON without any space, so a key, its colon and what follows
+/// are neighbours; and what is written in more than one way, numbers apart, is
+/// written with a backslash.
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(crate) fn pieces(path: &[String], condition: &Condition) -> Vec<Vec<String>> {
+    let label = |key: &String| format!("{}:", Value::from(key.as_str()));
+    let Some((last, above)) = path.split_last() else {
+        let values = equals_one_of(condition).unwrap_or_default();
+        return vec![values.iter().map(beginning).collect()];
+    };
+    let mut pieces: Vec<_> = above.iter().map(|key| vec![format!("{}{{", label(key))]).collect();
+    pieces.push(match equals_one_of(condition) {
+        Some(values) => values.iter().map(|value| label(last) + &beginning(value)).collect(),
+        None => vec![label(last)],
+    });
+    pieces
+}
+
+/// How its text begins, in every way to write it without a backslash.
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+fn beginning(value: &Value) -> String {
+    match value {
+        Value::Number(_) => String::new(),
+        Value::Array(items) if !items.is_empty() => "[".into(),
+        Value::Object(fields) if !fields.is_empty() => "{".into(),
+        plain => plain.to_string(),
+    }
+}

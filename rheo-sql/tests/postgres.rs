@@ -1,0 +1,3 @@
+//! Runs the conformance suite.
+
+fn main() {}
