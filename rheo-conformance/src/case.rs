@@ -15,22 +15,38 @@ pub struct Case {
     pub laws: &'static [Law],
     /// The guarantees without which it turns into its refusal twin.
     pub needs: &'static [Guarantee],
+    /// Whether it breaks what others use, so that no other case may run meanwhile.
+    pub alone: bool,
     pub(crate) run: fn(Trial) -> BoxFuture<'static, ()>,
 }
 
-/// A table of cases: `"id" [laws] needs [guarantees] => function;`.
+/// A table of cases: `"id" [laws] needs [guarantees] runs alone => function;`,
+/// where what stands between the laws and the arrow may be left out.
 macro_rules! case_table {
-    ($($id:literal [$($law:ident)+] $(needs [$($guarantee:ident)+])? => $function:path;)+) => {
+    ($(
+        $id:literal [$($law:ident)+] $(needs [$($guarantee:ident)+])? $(runs $alone:ident)?
+            => $function:path;
+    )+) => {
         pub(crate) const CASES: &[$crate::Case] = &[$($crate::Case {
             id: $id,
             laws: &[$($crate::Law::$law,)+],
             needs: &[$($(rheo_core::Guarantee::$guarantee,)+)?],
+            alone: $crate::case::runs!($($alone)?),
             run: |trial| Box::pin($function(trial)),
         },)+];
     };
 }
 
-pub(crate) use case_table;
+macro_rules! runs {
+    () => {
+        false
+    };
+    (alone) => {
+        true
+    };
+}
+
+pub(crate) use {case_table, runs};
 
 /// All cases, in the order of the contract.
 #[must_use]

@@ -8,6 +8,8 @@ use async_trait::async_trait;
 use rheo_core::Result;
 use rheo_core::backend::Backend;
 
+use crate::Proxy;
+
 /// The store cannot be had here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotConfigured {
@@ -28,8 +30,14 @@ pub trait Harness: Send + Sync + 'static {
     async fn open(&self, space: &str) -> Result<Arc<dyn Backend>>;
 
     /// Ends the store as a crash would, and starts it again: what was durable
-    /// is still there. Clients open before and after it.
+    /// is still there. Clients open before and after it. No other case runs
+    /// meanwhile, so all spaces may lie in the one server that it ends.
     async fn crash(&self, space: &str) -> Result<()>;
+
+    /// What all its clients reach the store through, for the cases that cut
+    /// their connections; a store that is reached without any has none. No
+    /// other case runs meanwhile.
+    fn proxy(&self) -> Option<&Proxy>;
 }
 
 /// The harness of a backend that lives in this process: a space is one
@@ -69,6 +77,10 @@ impl Harness for InProcess {
     async fn crash(&self, space: &str) -> Result<()> {
         self.spaces().remove(space);
         Ok(())
+    }
+
+    fn proxy(&self) -> Option<&Proxy> {
+        None
     }
 }
 

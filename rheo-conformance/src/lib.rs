@@ -12,11 +12,12 @@
 //! ```
 //!
 //! A store outside the process implements [`Harness`] and calls
-//! [`run`] instead.
+//! [`run`] instead; [`servers`] has throwaway servers for it.
 //!
 //! - Where a backend does not claim a guarantee, the cases that need it turn
 //!   into their twin, which asserts the refusal. Nothing is skipped.
 //! - Time is a manual clock that all clients of a store share; nothing sleeps.
+//! - Cases that crash the store, or break its connections, run alone.
 //! - Races run on several clients, from a seed that the report tells;
 //!   `RHEO_SEED` sets it.
 //! - Each run of the whole suite leaves `target/conformance/<store>.json`.
@@ -31,14 +32,18 @@ mod laws;
 mod model;
 mod operations;
 mod outage;
+mod proxy;
 mod report;
 mod run;
 pub mod saboteurs;
+#[cfg(unix)]
+pub mod servers;
 mod trial;
 
 pub use case::{Case, registry};
 pub use harness::{Harness, InProcess, NotConfigured};
 pub use laws::Law;
+pub use proxy::Proxy;
 pub use report::{CaseReport, Report, Totals, Verdict};
 pub use run::{report_on, run, run_in_process};
 pub use trial::Trial;

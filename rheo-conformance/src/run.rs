@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{any::Any, env, process};
 
+use futures::future::Either;
 use futures::{FutureExt, StreamExt};
 use libtest_mimic::{Arguments, Failed};
 use rheo_core::backend::Backend;
 use rheo_core::{Capabilities, Guarantee};
 use tokio::runtime::Runtime;
+use tokio::sync::RwLock;
 
 use crate::cases::refusals;
 use crate::{
@@ -110,6 +112,8 @@ struct Suite {
     capabilities: Option<Capabilities>,
     seed: u64,
     patience: Duration,
+    /// Held for reading by each case, and for writing by one that runs alone.
+    stage: RwLock<()>,
     reports: Mutex<Vec<CaseReport>>,
 }
 
@@ -124,6 +128,7 @@ impl Suite {
             capabilities: Some(backend.capabilities()),
             seed: seed(),
             patience: CASE_TIMEOUT,
+            stage: RwLock::default(),
             reports: Mutex::default(),
         }
     }
@@ -136,6 +141,7 @@ impl Suite {
             capabilities: None,
             seed: seed(),
             patience: CASE_TIMEOUT,
+            stage: RwLock::default(),
             reports: Mutex::default(),
         }
     }
@@ -163,9 +169,13 @@ impl Suite {
             return self.record(case, Verdict::NotConfigured, None, Duration::ZERO);
         };
         let space = format!("{}-{}-{}", case.id, process::id(), self.seed);
-        let trial = Trial::new(Arc::clone(harness), space, self.seed);
+        let trial = Trial::new(Arc::clone(harness), space, self.seed, case.alone);
         let claimed = |guarantee: &&Guarantee| !capabilities.guarantees.get(**guarantee);
         let missing: Vec<Guarantee> = case.needs.iter().filter(claimed).copied().collect();
+        let _turn = match case.alone {
+            true => Either::Left(self.stage.write().await),
+            false => Either::Right(self.stage.read().await),
+        };
         let begun = Instant::now();
         let (verdict, reason) = if missing.is_empty() {
             match shielded(self.patience, (case.run)(trial)).await {
@@ -178,6 +188,9 @@ impl Suite {
                 Err(reason) => (Verdict::Fail, Some(reason)),
             }
         };
+        if let Some(proxy) = harness.proxy().filter(|_| case.alone) {
+            proxy.mend().await;
+        }
         self.record(case, verdict, reason, begun.elapsed())
     }
 

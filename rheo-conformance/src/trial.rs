@@ -14,7 +14,7 @@ use rheo_core::{
 };
 use serde_json::json;
 
-use crate::Harness;
+use crate::{Harness, Proxy};
 
 /// How long a condition that needs real time may take to come true.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,12 +27,13 @@ pub struct Trial {
     space: String,
     clock: ManualClock,
     seed: u64,
+    alone: bool,
 }
 
 impl Trial {
-    pub(crate) fn new(harness: Arc<dyn Harness>, space: String, seed: u64) -> Self {
+    pub(crate) fn new(harness: Arc<dyn Harness>, space: String, seed: u64, alone: bool) -> Self {
         let start = "2026-03-15T12:00:00Z".parse().expect("it is an instant");
-        Self { harness, space, clock: ManualClock::new(start), seed }
+        Self { harness, space, clock: ManualClock::new(start), seed, alone }
     }
 
     /// The clock of all clients that [`rheo`](Self::rheo) opens.
@@ -92,7 +93,18 @@ impl Trial {
 
     /// Ends the store as a crash would, and starts it again.
     pub(crate) async fn crash(&self) {
+        self.assert_alone();
         self.harness.crash(&self.space).await.expect("the store starts again");
+    }
+
+    /// What lies between the store and its clients, where there is anything.
+    pub(crate) fn proxy(&self) -> Option<&Proxy> {
+        self.assert_alone();
+        self.harness.proxy()
+    }
+
+    fn assert_alone(&self) {
+        assert!(self.alone, "a case that breaks what others use runs alone");
     }
 }
 

@@ -65,7 +65,7 @@ impl Backend for Sql {
     }
 
     async fn delete_stream(&self, stream: &StreamName) -> Result<()> {
-        self.store.write(DeleteStream(stream.clone())).await
+        self.store.write_and_ring(DeleteStream(stream.clone()), stream).await
     }
 
     async fn partitions(&self, stream: &StreamName) -> Result<u32> {
@@ -81,7 +81,7 @@ impl Backend for Sql {
     }
 
     async fn delete_group(&self, group: &GroupRef) -> Result<()> {
-        self.store.write(DeleteGroup(group.clone())).await
+        self.store.write_and_ring(DeleteGroup(group.clone()), &group.stream.name).await
     }
 
     async fn list_groups(&self, stream: &StreamRef) -> Result<Vec<GroupName>> {
@@ -109,11 +109,11 @@ impl Backend for Sql {
     }
 
     async fn replay(&self, request: &Replay) -> Result<()> {
-        self.store.write(request.clone()).await
+        self.store.write_and_ring(request.clone(), &request.group.stream.name).await
     }
 
     async fn reset(&self, request: &Reset) -> Result<()> {
-        self.store.write(request.clone()).await
+        self.store.write_and_ring(request.clone(), &request.group.stream.name).await
     }
 
     async fn read(&self, request: &Read) -> Result<Vec<Event>> {

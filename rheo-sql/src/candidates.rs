@@ -9,6 +9,7 @@ use rheo_core::{Order, Position, Result};
 
 use crate::db::{Arg, Conn, args};
 use crate::error::Failure;
+use crate::pushdown::Asked;
 use crate::search::Finder;
 use crate::spans::Spans;
 use crate::state::int;
@@ -59,8 +60,7 @@ impl Finder<'_> {
         let mut pays = true;
         while pays && !spans.is_empty() {
             let missing = self.missing();
-            self.walk(conn, &mut spans.take(length)).await?;
-            self.stop_where_enough(spans);
+            self.walk_through(conn, spans, length).await?;
             pays = (missing - self.missing()) * PAYING_PART >= missing;
             length = length.saturating_mul(2);
         }
@@ -90,7 +90,7 @@ impl Finder<'_> {
     /// OFFSET keeps the planner from walking in the order that is asked for
     /// outside, in the hope that the first candidates are near.
     fn candidates_text(&self, lanes: usize) -> String {
-        let conditions = &self.asked.conditions;
+        let Asked { conditions, by_index, .. } = &self.asked;
         let direction = match self.request.order {
             Order::Ascending => "",
             Order::Descending => "DESC",
@@ -99,7 +99,7 @@ impl Finder<'_> {
         format!(
             r#"SELECT c."partition", c.sequence
             FROM (SELECT e."partition", e.sequence FROM {{p}}events e
-                WHERE e.stream_id = $1{conditions} OFFSET 0) c
+                WHERE e.stream_id = $1{conditions}{by_index} OFFSET 0) c
             JOIN unnest(${lanes}::bigint[], ${firsts}::bigint[], ${lasts}::bigint[])
                 AS lane("partition", first, last)
                 ON lane."partition" = c."partition"

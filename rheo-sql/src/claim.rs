@@ -34,16 +34,24 @@ struct Claiming<'a> {
     deliveries: Vec<Delivery>,
 }
 
-impl Operation for Claim {
+/// A claim, and at which of the partitions it begins: every turn at another one.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimInTurn {
+    pub(crate) claim: Claim,
+    pub(crate) turn: usize,
+}
+
+impl Operation for ClaimInTurn {
     const NAME: &'static str = "fetch";
     type Output = Vec<Delivery>;
 
     async fn run(&self, store: &Store, conn: &mut Conn<'_>) -> Result<Vec<Delivery>, Failure> {
-        let group = store.find_group(conn, Self::NAME, &self.group, self.now).await?;
-        let granting = Granting::new(self, group.now);
-        let mut claiming = Claiming { request: self, group, granting, deliveries: Vec::new() };
+        let Self { claim, turn } = self;
+        let group = store.find_group(conn, Self::NAME, &claim.group, claim.now).await?;
+        let granting = Granting::new(claim, group.now);
+        let mut claiming = Claiming { request: claim, group, granting, deliveries: Vec::new() };
         let mut works = claiming.works(store, conn).await?;
-        take_turns(&mut works, store.next_turn(&self.group));
+        take_turns(&mut works, *turn);
         let mut first = true;
         for work in works {
             if claiming.left() == 0 {
@@ -198,15 +206,16 @@ impl Claiming<'_> {
 impl Store {
     /// Claims in a transaction of its own.
     pub(crate) async fn claim(self: &Arc<Self>, request: &Claim) -> Result<Vec<Delivery>> {
+        let turn = self.next_turn(&request.group);
+        let claim = ClaimInTurn { claim: request.clone(), turn };
         #[cfg(feature = "postgres")]
         if self.statements.dialect() == Dialect::Postgres {
-            let turn = self.next_turn(&request.group);
-            let deliveries = self.once(HotClaim { claim: request.clone(), turn }).await?;
+            let deliveries = self.once(HotClaim(claim.clone())).await?;
             if !deliveries.is_empty() {
                 return Ok(deliveries);
             }
         }
-        self.write(request.clone()).await
+        self.write(claim).await
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rheo_core::{Error, ErrorKind, Result};
 
+use crate::Dialect;
 use crate::statements::Names;
 
 /// How Rheo uses a database.
@@ -130,19 +131,22 @@ impl Options {
     }
 
     /// Checks what no type can.
-    pub(crate) fn checked(mut self) -> Result<Self> {
+    pub(crate) fn checked(mut self, dialect: Dialect) -> Result<Self> {
         let prefix = &self.names.prefix;
         if !is_name(prefix, 30) {
             return Err(config(format!(
                 "table_prefix {prefix:?}: 1 to 30 small letters, digits and _, no digit first"
             )));
         }
-        if let Some(schema) = &self.names.schema
-            && !is_name(schema, 63)
-        {
-            return Err(config(format!(
-                "schema {schema:?}: 1 to 63 small letters, digits and _, no digit first"
-            )));
+        if let Some(schema) = &self.names.schema {
+            if !dialect.has_schemas() {
+                return Err(config("the option schema is for PostgreSQL alone"));
+            }
+            if !is_name(schema, 63) {
+                return Err(config(format!(
+                    "schema {schema:?}: 1 to 63 small letters, digits and _, no digit first"
+                )));
+            }
         }
         let times = [self.poll, self.connect_timeout, self.statement_timeout];
         if self.max_connections == 0 || times.contains(&Duration::ZERO) {
@@ -156,12 +160,13 @@ impl Options {
 /// Takes Rheo's own keys out of a URL's query. What is left is the driver's,
 /// whose keys `theirs` knows.
 pub(crate) fn take_options(
+    dialect: Dialect,
     url: &str,
     mut options: Options,
     theirs: &[&str],
 ) -> Result<(String, Options)> {
     let Some((address, query)) = url.split_once('?') else {
-        return Ok((url.into(), options.checked()?));
+        return Ok((url.into(), options.checked(dialect)?));
     };
     let mut rest = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -179,7 +184,7 @@ pub(crate) fn take_options(
         rest.push(pair);
     }
     let query = if rest.is_empty() { String::new() } else { format!("?{}", rest.join("&")) };
-    Ok((format!("{address}{query}"), options.checked()?))
+    Ok((format!("{address}{query}"), options.checked(dialect)?))
 }
 
 /// Something in the URL or in an option is wrong.
@@ -208,12 +213,12 @@ fn switch(key: &str, value: &str) -> Result<bool> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests {
     use super::*;
 
     fn take(url: &str) -> Result<(String, Options)> {
-        take_options(url, Options::default(), &["mode", "sslmode"])
+        take_options(Dialect::Sqlite, url, Options::default(), &["mode", "sslmode"])
     }
 
     #[test]
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told() {
-        let told = |url| take(url).unwrap_err().context().to_string();
+        let told = |url: &str| take(url).unwrap_err().context().to_string();
         assert!(told("sqlite:a?colour=red").contains("unknown option \"colour\""));
         assert!(told("sqlite:a?colour=red").contains("table_prefix, schema"));
         assert_eq!(told("sqlite:a?poll_ms=soon"), "poll_ms=soon: a number is wanted");

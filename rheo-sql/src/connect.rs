@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use std::time::Duration;
 
-use rheo_core::{Effect, Error, Result};
+use rheo_core::{Effect, Error, ErrorKind, Result};
 use tokio::time::timeout;
 
 use crate::config::{Options, config};
@@ -22,7 +22,7 @@ pub(crate) const STATEMENTS: usize = 256;
 
 /// How long a connection may lie idle before it is asked whether it still lives.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(1);
 
 /// A connection pool of the host's, which Rheo borrows and never closes.
 #[derive(Clone, Debug)]
@@ -88,7 +88,8 @@ impl Sql {
     pub async fn on_pool(pool: impl Into<HostPool>, options: Options) -> Result<Arc<Self>> {
         let HostPool(pool) = pool.into();
         let place = format!("{:?}", pool.dialect());
-        start(Opened { pool, options: options.checked()?, place }, false).await
+        let options = options.checked(pool.dialect())?;
+        start(Opened { pool, options, place }, false).await
     }
 
     /// Closes the connections, once what runs on them has ended. Does nothing
@@ -144,6 +145,36 @@ async fn look_at(pool: &Pool) -> Result<ServerFacts, Failure> {
     facts
 }
 
+/// Opens a pool on a server that answers.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) async fn open_pool<DB: sqlx::Database>(
+    connect: <DB::Connection as sqlx::Connection>::Options,
+    options: &Options,
+    place: &str,
+) -> Result<sqlx::Pool<DB>> {
+    use sqlx::{ConnectOptions, Connection};
+
+    // The pool would try again and again, and could not say why it failed.
+    match timeout(options.connect_timeout, connect.connect()).await {
+        Ok(Ok(conn)) => drop(conn.close().await),
+        Ok(Err(error)) => return Err(cannot_connect(place, error.into())),
+        Err(_) => return Err(cannot_connect(place, Failure::Late)),
+    }
+    let pool = sqlx::pool::PoolOptions::new()
+        .max_connections(options.max_connections)
+        .acquire_timeout(options.connect_timeout)
+        .test_before_acquire(false)
+        .before_acquire(|conn: &mut DB::Connection, meta| {
+            Box::pin(async move {
+                if meta.idle_for > IDLE {
+                    conn.ping().await?;
+                }
+                Ok(true)
+            })
+        });
+    Ok(pool.connect_lazy_with(connect))
+}
+
 /// Why there is no connection to `place`.
 pub(crate) fn cannot_connect(place: &str, failure: Failure) -> Error {
     match failure {
@@ -151,6 +182,9 @@ pub(crate) fn cannot_connect(place: &str, failure: Failure) -> Error {
             let (kind, sentence) = trouble(&error).explained();
             let context = format!("{place}: {sentence}");
             Error::new(kind, "connect", context).with_source(cause(error))
+        }
+        Failure::Late => {
+            Error::new(ErrorKind::Unavailable, "connect", format!("{place}: no answer in time"))
         }
         failure => failure.into_error("connect", Effect::NotApplied),
     }
@@ -172,4 +206,38 @@ fn unknown_scheme(scheme: &str) -> Error {
         "mysql://…",
     ];
     config(format!("{scheme:?} is no scheme of a database here: there are {}", known.join(", ")))
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+
+    async fn told(url: &str) -> String {
+        let error = Sql::connect(url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        error.context().into()
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_url_is_told() {
+        assert!(told("sqlite:/nowhere/a.db").await.contains("directory \"/nowhere\""));
+        let directory = std::env::temp_dir();
+        assert!(told(&format!("sqlite:{}", directory.display())).await.contains("is a directory"));
+        assert!(told("sqlite:").await.contains("names no file"));
+        assert!(told("sqlite:a.db?mode=ro").await.contains("rw and rwc"));
+        assert!(told("sqlite::memory:?schema=a").await.contains("PostgreSQL alone"));
+        assert!(told("cassette:a").await.contains("\"cassette\" is no scheme"));
+    }
+
+    #[tokio::test]
+    async fn a_pool_of_the_host_is_used_and_left_open() {
+        let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1);
+        let pool = pool.connect("sqlite::memory:").await.unwrap();
+        let sql = Sql::on_pool(pool.clone(), Options::default()).await.unwrap();
+        sql.store.prepare().await.unwrap();
+        sql.close().await;
+        let tables = sqlx::query_scalar("SELECT COUNT(*) FROM rheo_streams");
+        let count: i64 = tables.fetch_one(&pool).await.unwrap();
+        assert_eq!(count, 0);
+    }
 }

@@ -32,6 +32,21 @@ pub(crate) fn contained(path: &[String], condition: &Condition) -> Option<Vec<St
     Some(values.iter().map(within).collect())
 }
 
+/// A path of PostgreSQL that leads somewhere in whatever meets the condition.
+#[cfg(feature = "postgres")]
+pub(crate) fn json_path(path: &[String], condition: &Condition) -> String {
+    let keys: String = path.iter().map(|key| format!(".{}", Value::from(key.as_str()))).collect();
+    let (operator, value) = match condition {
+        Condition::Less(value) => ("<", value),
+        Condition::LessOrEqual(value) => ("<=", value),
+        Condition::Greater(value) => (">", value),
+        Condition::GreaterOrEqual(value) => (">=", value),
+        Condition::Equals(_) | Condition::In(_) | Condition::Exists => return format!("${keys}"),
+    };
+    let ordered = value.is_string() || value.is_number() && has_only_safe_numbers(value);
+    if ordered { format!("${keys} ? (@ {operator} {value})") } else { format!("${keys}") }
+}
+
 /// Whether anything in it can be looked up: empty arrays and objects cannot.
 #[cfg(feature = "postgres")]
 fn has_leaf(value: &Value) -> bool {
@@ -42,8 +57,8 @@ fn has_leaf(value: &Value) -> bool {
     }
 }
 
-/// Whether its numbers are equal as decimals wherever they are by value. Large
-/// floats are not: written out, they end in zeros that are not their own.
+/// Whether its numbers compare with others as decimals just as they do by
+/// value. Large floats do not: written out, they end in zeros not their own.
 #[cfg(feature = "postgres")]
 fn has_only_safe_numbers(value: &Value) -> bool {
     match value {

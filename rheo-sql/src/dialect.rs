@@ -79,6 +79,18 @@ impl Dialect {
         }
     }
 
+    /// Whether its tables lie in schemas of a database.
+    pub(crate) const fn has_schemas(self) -> bool {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => false,
+            #[cfg(feature = "postgres")]
+            Self::Postgres => true,
+            #[cfg(feature = "mysql")]
+            Self::MySql => false,
+        }
+    }
+
     /// Whether those who wait are woken: by the database, or within the
     /// process that has it.
     pub(crate) const fn notifies(self) -> bool {

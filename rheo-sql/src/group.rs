@@ -25,9 +25,9 @@ impl Operation for CreateGroup {
             let context = format!("group {name:?} of stream {:?}", stream.name);
             return Err(Error::new(ErrorKind::AlreadyExists, Self::NAME, context).into());
         }
-        let starts = (0..).zip(&self.start).map(|(partition, &start): (u32, _)| {
-            json!({"partition": partition, "start": int(start)})
-        });
+        let starts = (0..).zip(&self.start).map(
+            |(partition, &start): (u32, _)| json!({"partition": partition, "start": int(start)}),
+        );
         let cursors = args![stream_id, name.as_str(), list(starts)];
         conn.execute(&store.sql("put_cursors"), cursors).await?;
         Ok(())

@@ -6,11 +6,12 @@
 
 use std::collections::HashSet;
 
-use rheo_core::backend::{Append, Claim, Partitions, Settle, Settlement};
+use rheo_core::backend::{Append, Partitions, Settle, Settlement};
 use rheo_core::{Delivery, Event, Fence, Granting, Outcome, Position, Receipt, Result, Timestamp};
 use uuid::Uuid;
 
 use crate::Store;
+use crate::claim::ClaimInTurn;
 use crate::codec;
 use crate::db::{Arg, Conn};
 use crate::error::Failure;
@@ -21,10 +22,7 @@ use crate::state::int;
 pub(crate) struct HotAppend(pub(crate) Append);
 
 /// A claim where nothing is due.
-pub(crate) struct HotClaim {
-    pub(crate) claim: Claim,
-    pub(crate) turn: usize,
-}
+pub(crate) struct HotClaim(pub(crate) ClaimInTurn);
 
 /// The acks of whole runs, where all settlements are acks.
 pub(crate) struct HotAck(pub(crate) Settle);
@@ -58,11 +56,11 @@ impl Operation for HotAppend {
 }
 
 impl Operation for HotClaim {
-    const NAME: &'static str = Claim::NAME;
+    const NAME: &'static str = ClaimInTurn::NAME;
     type Output = Vec<Delivery>;
 
     async fn run(&self, store: &Store, conn: &mut Conn<'_>) -> Result<Vec<Delivery>, Failure> {
-        let Self { claim, turn } = self;
+        let Self(ClaimInTurn { claim, turn }) = self;
         let stream = &claim.group.stream;
         let partitions = match &claim.partitions {
             Partitions::All => None,

@@ -122,8 +122,9 @@ fn letter(request: &DeadLetters, row: &Row) -> Result<Option<DeadLetter>, Failur
 fn missing(request: &DeadLetters, position: Position) -> Error {
     let GroupRef { stream, name } = &request.group;
     let stream = &stream.name;
-    let context =
-        format!("the event of dead letter {position} of {name:?} is missing from stream {stream:?}");
+    let context = format!(
+        "the event of dead letter {position} of {name:?} is missing from stream {stream:?}"
+    );
     Error::new(ErrorKind::Corrupt, DeadLetters::NAME, context)
 }
 

@@ -3,6 +3,7 @@
 mod append;
 mod backend;
 mod bounds;
+#[cfg(feature = "postgres")]
 mod candidates;
 mod claim;
 mod codec;
@@ -49,6 +50,9 @@ pub use db::Conn;
 pub use dialect::Dialect;
 pub use migrate::schema_sql;
 pub use transaction::InTransaction;
+
+/// The driver, in the version whose pools and transactions are meant here.
+pub use sqlx;
 
 pub(crate) use store::Store;
 

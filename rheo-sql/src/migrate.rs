@@ -21,7 +21,7 @@ use crate::{Dialect, Store};
 /// # Errors
 /// `Config` where the prefix or the schema's name is not allowed.
 pub fn schema_sql(dialect: Dialect, options: Options) -> Result<String> {
-    let names = options.checked()?.names;
+    let names = options.checked(dialect)?.names;
     let mut sql = String::new();
     if let Some(schema) = &names.schema {
         sql = format!("CREATE SCHEMA IF NOT EXISTS {schema};\n\n");
@@ -29,7 +29,8 @@ pub fn schema_sql(dialect: Dialect, options: Options) -> Result<String> {
     let statements = Statements::new(dialect, names);
     sql.push_str(&format!("{};\n\n", statements.get("keep_versions").text));
     for (version, migration) in (1..).zip(dialect.migrations()) {
-        let put = statements.adapt(&format!("INSERT INTO {{p}}schema (version) VALUES ({version})"));
+        let put =
+            statements.adapt(&format!("INSERT INTO {{p}}schema (version) VALUES ({version})"));
         sql.push_str(&format!("{}\n{};\n", statements.adapt(migration).text, put.text));
     }
     Ok(sql)
@@ -105,9 +106,9 @@ fn version(found: i64) -> Result<usize, Failure> {
 /// Makes PostgreSQL's schema, which only those may try who may create any.
 async fn make_schema(store: &Store, conn: &mut Conn<'_>) -> Result<(), Failure> {
     let Some(schema) = &store.options.names.schema else { return Ok(()) };
-    let exists = store.statements.adapt(
-        "SELECT count(*) FROM information_schema.schemata WHERE schema_name = $1",
-    );
+    let exists = store
+        .statements
+        .adapt("SELECT count(*) FROM information_schema.schemata WHERE schema_name = $1");
     let found = conn.row(&exists, args![schema.as_str()]).await?;
     if found.map_or(Ok(0), |row| row.int(0))? == 0 {
         script(conn, &format!("CREATE SCHEMA {schema}")).await?;
@@ -155,7 +156,8 @@ const fn locks(dialect: Dialect) -> Option<(&'static str, Option<&'static str>)>
         Dialect::Sqlite => None,
         #[cfg(feature = "postgres")]
         Dialect::Postgres => {
-            let lock = "SELECT 1::bigint FROM pg_advisory_xact_lock(hashtextextended('{p}schema', 0))";
+            let lock =
+                "SELECT 1::bigint FROM pg_advisory_xact_lock(hashtextextended('{p}schema', 0))";
             Some((lock, None))
         }
         // Its data definitions end the transaction.
@@ -164,6 +166,63 @@ const fn locks(dialect: Dialect) -> Option<(&'static str, Option<&'static str>)>
             let lock = "SELECT GET_LOCK(MD5(CONCAT(DATABASE(), '.{p}schema')), 20)";
             let unlock = "DO RELEASE_LOCK(MD5(CONCAT(DATABASE(), '.{p}schema')))";
             Some((lock, Some(unlock)))
+        }
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+    use crate::Sql;
+
+    #[tokio::test]
+    async fn tables_are_made_once_and_newer_ones_refused() {
+        let sql = Sql::connect("sqlite::memory:?table_prefix=a_").await.unwrap();
+        assert_eq!(sql.store.read(FindVersion).await.unwrap(), 0);
+        sql.store.prepare().await.unwrap();
+        sql.store.prepare().await.unwrap();
+        assert_eq!(sql.store.read(FindVersion).await.unwrap(), 1);
+
+        sql.store.write(Newer).await.unwrap();
+        let error = sql.store.prepare().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.context().contains("newer Rheo (schema 2; this one knows 1)"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn many_can_begin_at_once_on_one_file() {
+        let file = std::env::temp_dir().join(format!("rheo-begin-{}.db", std::process::id()));
+        let url = format!("sqlite:{}", file.display());
+        let begin = || async {
+            let sql = Sql::connect(&url).await.unwrap();
+            sql.store.prepare().await.unwrap();
+        };
+        tokio::join!(begin(), begin(), begin(), begin());
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{end}", file.display()));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_host_ran_is_found() {
+        let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1);
+        let pool = pool.connect("sqlite::memory:").await.unwrap();
+        let options = Options::default().table_prefix("b_");
+        let sql = schema_sql(Dialect::Sqlite, options.clone()).unwrap();
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await.unwrap();
+        let sql = Sql::on_pool(pool, options).await.unwrap();
+        assert_eq!(sql.store.read(FindVersion).await.unwrap(), 1);
+        sql.store.prepare().await.unwrap();
+    }
+
+    struct Newer;
+
+    impl Operation for Newer {
+        const NAME: &'static str = "test";
+        type Output = u64;
+
+        async fn run(&self, store: &Store, conn: &mut Conn<'_>) -> Result<u64, Failure> {
+            conn.execute(&store.sql("put_version"), args![2_i64]).await
         }
     }
 }

@@ -1,24 +1,37 @@
 //! Connecting to PostgreSQL.
 
 use rheo_core::Result;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection};
-use tokio::time::timeout;
+use sqlx::postgres::PgConnectOptions;
 
+use crate::Dialect;
 use crate::config::{Options, take_options};
-use crate::connect::{IDLE, Opened, STATEMENTS, cannot_connect, unreadable};
-use crate::error::Failure;
+use crate::connect::{Opened, STATEMENTS, open_pool, unreadable};
 use crate::pool::Pool;
 
 /// What the driver knows in a URL.
 const KEYS: &[&str] = &[
-    "sslmode", "ssl-mode", "sslrootcert", "ssl-root-cert", "ssl-ca", "sslcert", "ssl-cert",
-    "sslkey", "ssl-key", "statement-cache-capacity", "host", "hostaddr", "port", "dbname", "user",
-    "password", "application_name", "options",
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
 ];
 
 pub(crate) async fn open(url: &str, options: Options) -> Result<Opened> {
-    let (url, options) = take_options(url, options, KEYS)?;
+    let (url, options) = take_options(Dialect::Postgres, url, options, KEYS)?;
     let example = "postgres://user:password@host:5432/database";
     let mut connect: PgConnectOptions = url.parse().map_err(|error| unreadable(example, error))?;
     if options.transaction_pooling {
@@ -30,26 +43,7 @@ pub(crate) async fn open(url: &str, options: Options) -> Result<Opened> {
         connect = connect.application_name("rheo");
     }
     let place = place(&connect);
-    // The pool would try again and again, and could not say why it failed.
-    let first = timeout(options.connect_timeout, connect.connect());
-    match first.await {
-        Ok(Ok(conn)) => drop(conn.close().await),
-        Ok(Err(error)) => return Err(cannot_connect(&place, error.into())),
-        Err(_) => return Err(cannot_connect(&place, Failure::Late)),
-    }
-    let pool = PgPoolOptions::new()
-        .max_connections(options.max_connections)
-        .acquire_timeout(options.connect_timeout)
-        .test_before_acquire(false)
-        .before_acquire(|conn, meta| {
-            Box::pin(async move {
-                if meta.idle_for > IDLE {
-                    conn.ping().await?;
-                }
-                Ok(true)
-            })
-        })
-        .connect_lazy_with(connect);
+    let pool = open_pool(connect, &options, &place).await?;
     Ok(Opened { pool: Pool::Postgres(pool), options, place })
 }
 

@@ -8,6 +8,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::Instant;
 
+use crate::Dialect;
 use crate::config::{Options, config, take_options};
 use crate::connect::{Opened, cannot_connect, unreadable};
 use crate::error::Failure;
@@ -17,10 +18,9 @@ use crate::pool::{Pool, SqlitePools};
 const BUSY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn open(url: &str, options: Options) -> Result<Opened> {
-    let (url, options) = take_options(url, options, &["mode", "vfs"])?;
+    let (url, options) = take_options(Dialect::Sqlite, url, options, &["mode", "vfs"])?;
     let example = "sqlite:path or sqlite::memory:";
-    let connect: SqliteConnectOptions =
-        url.parse().map_err(|error| unreadable(example, error))?;
+    let connect: SqliteConnectOptions = url.parse().map_err(|error| unreadable(example, error))?;
     let (address, query) = url.split_once('?').unwrap_or((&url, ""));
     let connect = connect
         .busy_timeout(BUSY)
@@ -35,10 +35,13 @@ pub(crate) async fn open(url: &str, options: Options) -> Result<Opened> {
     if query.contains("mode=") && !query.contains("mode=rw") {
         return Err(config("Rheo writes: the modes of a SQLite file are rw and rwc"));
     }
-    let connect = connect.create_if_missing(!query.contains("mode=rw") || query.contains("mode=rwc"));
+    let connect =
+        connect.create_if_missing(!query.contains("mode=rw") || query.contains("mode=rwc"));
     let place = format!("SQLite file {:?}", connect.get_filename());
     check_path(connect.get_filename())?;
-    use_wal(&connect, options.connect_timeout).await.map_err(|failure| cannot_connect(&place, failure))?;
+    use_wal(&connect, options.connect_timeout)
+        .await
+        .map_err(|failure| cannot_connect(&place, failure))?;
     let readers = SqlitePoolOptions::new()
         .max_connections(options.max_connections)
         .acquire_timeout(options.connect_timeout)

@@ -73,7 +73,14 @@ impl Pool {
     }
 
     /// Takes a connection out of it.
-    pub(crate) async fn take(&self, usage: Use) -> Result<Taken, Failure> {
+    pub(crate) async fn take(
+        &self,
+        #[cfg_attr(
+            not(feature = "sqlite"),
+            expect(unused_variables, reason = "elsewhere all connections are alike")
+        )]
+        usage: Use,
+    ) -> Result<Taken, Failure> {
         Ok(match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(pools) if usage == Use::Reading => {
@@ -110,7 +117,7 @@ impl Pool {
 /// A connection out of the pool; dropped, it goes back there.
 pub(crate) enum Taken {
     #[cfg(feature = "sqlite")]
-    Sqlite(PoolConnection<sqlx::Sqlite>, #[expect(dead_code, reason = "held")] Option<OwnedMutexGuard<()>>),
+    Sqlite(PoolConnection<sqlx::Sqlite>, Option<OwnedMutexGuard<()>>),
     #[cfg(feature = "postgres")]
     Postgres(PoolConnection<sqlx::Postgres>),
     #[cfg(feature = "mysql")]
@@ -165,7 +172,8 @@ impl Taken {
             // does not know, and would take the next for a nested one.
             #[cfg(feature = "sqlite")]
             Self::Sqlite(mut conn, _turn) => {
-                if conn.ping().await.is_err() || conn.is_in_transaction() {
+                let unfit = conn.ping().await.is_err() || conn.is_in_transaction();
+                if unfit {
                     drop(conn.detach());
                 }
             }
@@ -203,14 +211,15 @@ impl Tx<'_> {
     }
 
     pub(crate) async fn commit(self) -> Result<(), Failure> {
-        Ok(match self {
+        let committed = match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(tx) => tx.commit().await?,
+            Self::Sqlite(tx) => tx.commit().await,
             #[cfg(feature = "postgres")]
-            Self::Postgres(tx) => tx.commit().await?,
+            Self::Postgres(tx) => tx.commit().await,
             #[cfg(feature = "mysql")]
-            Self::MySql(tx) => tx.commit().await?,
-        })
+            Self::MySql(tx) => tx.commit().await,
+        };
+        Ok(committed?)
     }
 
     /// Undoes it, unless that is done already.

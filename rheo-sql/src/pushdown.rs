@@ -31,10 +31,12 @@ pub(crate) struct Asked {
     pub(crate) nothing: bool,
     /// Whether the database finds no more than what matches.
     pub(crate) exact: bool,
-    /// Whether an index of contents can tell where it is.
-    pub(crate) by_content: bool,
     /// Conditions on the event `e`, each with AND before it.
     pub(crate) conditions: String,
+    /// Further ones, that an index of contents can serve.
+    pub(crate) by_index: String,
+    /// The same, written so that it cannot.
+    pub(crate) by_reading: String,
     /// The arguments of the conditions, of which the first is `$2`.
     pub(crate) args: Vec<Arg>,
 }
@@ -48,8 +50,9 @@ impl Asked {
             since: None,
             nothing: false,
             exact: true,
-            by_content: false,
             conditions: String::new(),
+            by_index: String::new(),
+            by_reading: String::new(),
             args: Vec::new(),
         };
         let (contents, columns): (Vec<_>, Vec<_>) = filters.iter().partition(|filter| {
@@ -133,13 +136,16 @@ impl Asked {
         let contained = content::contained(path, condition).unwrap_or_default();
         let contained = contained.into_iter().map(Arg::Text).collect();
         if let Some(documents) = self.bind_list(contained) {
-            let contains = |document: &String| format!("{column} @> {document}::jsonb");
-            let any = documents.iter().map(contains).collect::<Vec<_>>().join(" OR ");
-            let _ = write!(self.conditions, " AND ({any})");
-            self.by_content = true;
+            let any = |contains: &dyn Fn(&String) -> String| {
+                documents.iter().map(contains).collect::<Vec<_>>().join(" OR ")
+            };
+            let by_index = any(&|document| format!("{column} @> {document}::jsonb"));
+            let by_reading = any(&|document| format!("jsonb_contains({column}, {document}::jsonb)"));
+            let _ = write!(self.by_index, " AND ({by_index})");
+            let _ = write!(self.by_reading, " AND ({by_reading})");
         } else {
-            let path = self.bind(Arg::Texts(path.to_vec()));
-            let _ = write!(self.conditions, " AND {column} #> {path} IS NOT NULL");
+            let path = self.bind(content::json_path(path, condition).into());
+            let _ = write!(self.conditions, " AND jsonb_path_exists({column}, {path}::jsonpath)");
         }
     }
 

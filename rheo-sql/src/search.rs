@@ -12,7 +12,7 @@ use rheo_core::{Event, Filter, Order, Position, Result};
 
 use crate::Store;
 use crate::codec;
-use crate::db::{Arg, Conn, Row, args};
+use crate::db::{Conn, Row, args};
 use crate::error::Failure;
 use crate::operation::Operation;
 use crate::pushdown::Asked;
@@ -25,6 +25,10 @@ const LANES: usize = 64;
 const LARGEST_PAGE: usize = 1000;
 /// How many rows the first statement returns at least, where there are so many.
 const SMALLEST_PAGE: usize = 16;
+/// How many events the first window holds at least.
+const FIRST_WINDOW: usize = 2048;
+/// How many times as long as the one before each window is.
+const WINDOW_GROWTH: u64 = 4;
 /// How many bytes a statement should return at most.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -69,6 +73,22 @@ fn spans(request: &Search, asked: &Asked, places: &[Place]) -> Vec<Range> {
     request.ranges.iter().filter_map(span).collect()
 }
 
+/// Leaves out of the window what lanes have been looked into, where each lane
+/// showed at most `each` of its events.
+fn pass(window: &mut Spans, lanes: &[Range], events: &[Event], each: usize) {
+    let mut seen: BTreeMap<u32, (usize, Position)> = BTreeMap::new();
+    for position in events.iter().map(Event::position) {
+        let (count, end) = seen.entry(position.partition).or_insert((0, position));
+        (*count, *end) = (*count + 1, position);
+    }
+    for lane in lanes {
+        match seen.get(&lane.partition) {
+            Some(&(count, end)) if count == each => window.pass_in_partition(end),
+            _ => window.remove(lane.partition),
+        }
+    }
+}
+
 /// A search on its way.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
@@ -90,36 +110,49 @@ impl<'a> Finder<'a> {
 
     async fn find(&mut self, conn: &mut Conn<'_>, spans: &mut Spans) -> Result<(), Failure> {
         #[cfg(feature = "postgres")]
-        if self.asked.by_content {
+        if !self.asked.by_index.is_empty() {
             return self.find_by_content(conn, spans).await;
         }
         self.walk(conn, spans).await
     }
 
-    /// Goes through the spans in order of sequence, until enough is found or
-    /// nothing is left of them.
+    /// Goes through the spans, until enough is found or nothing is left of them.
+    ///
+    /// Partitions with few matches do not go on to their ends while others have
+    /// plenty: all go together through windows of sequences. Each window is
+    /// longer than the one before, for there may be few matches anywhere.
     pub(crate) async fn walk(
         &mut self,
         conn: &mut Conn<'_>,
         spans: &mut Spans,
     ) -> Result<(), Failure> {
+        let mut length = match spans.len() {
+            0 | 1 => u64::MAX,
+            lanes => FIRST_WINDOW.max(self.request.limit).div_ceil(lanes) as u64,
+        };
         while !spans.is_empty() {
-            let lanes = spans.next(LANES.min(self.page)).to_vec();
+            self.walk_through(conn, spans, length).await?;
+            length = length.saturating_mul(WINDOW_GROWTH);
+        }
+        Ok(())
+    }
+
+    /// Goes through the first `length` sequences of the spans, page by page.
+    pub(crate) async fn walk_through(
+        &mut self,
+        conn: &mut Conn<'_>,
+        spans: &mut Spans,
+        length: u64,
+    ) -> Result<(), Failure> {
+        let mut window = spans.take(length);
+        while !window.is_empty() {
+            let lanes = window.next(LANES.min(self.page)).to_vec();
             let each = self.rows_of_each(lanes.len());
             let events = self.look_into(conn, &lanes, each).await?;
-            let mut reached: BTreeMap<u32, (usize, Position)> = BTreeMap::new();
-            for position in events.iter().map(Event::position) {
-                let (count, end) = reached.entry(position.partition).or_insert((0, position));
-                (*count, *end) = (*count + 1, position);
-            }
-            for lane in lanes {
-                match reached.get(&lane.partition) {
-                    Some(&(count, end)) if count == each => spans.pass_in_partition(end),
-                    _ => spans.remove(lane.partition),
-                }
-            }
-            self.keep(events, spans);
+            pass(&mut window, &lanes, &events, each);
+            self.keep(events, &mut window);
         }
+        self.stop_where_enough(spans);
         Ok(())
     }
 
@@ -155,7 +188,7 @@ impl<'a> Finder<'a> {
 
     /// Looks into one lane; `lane` and `limit` are numbers of arguments.
     fn part(&self, lane: usize, limit: usize) -> String {
-        let conditions = &self.asked.conditions;
+        let Asked { conditions, by_reading, .. } = &self.asked;
         let direction = match self.request.order {
             Order::Ascending => "",
             Order::Descending => " DESC",
@@ -165,7 +198,7 @@ impl<'a> Finder<'a> {
             r#"SELECT * FROM (
                 SELECT {{event}} FROM {{p}}events e
                 WHERE e.stream_id = $1 AND e."partition" = ${lane}
-                    AND e.sequence BETWEEN ${first} AND ${last}{conditions}
+                    AND e.sequence BETWEEN ${first} AND ${last}{conditions}{by_reading}
                 ORDER BY e.sequence{direction} LIMIT ${limit}) AS part{lane}"#
         )
     }

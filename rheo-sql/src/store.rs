@@ -83,7 +83,11 @@ impl Store {
     }
 
     /// In a task, so that a dropped future cuts nothing short.
-    async fn in_task<O: Operation>(self: &Arc<Self>, operation: O, usage: Use) -> Result<O::Output> {
+    async fn in_task<O: Operation>(
+        self: &Arc<Self>,
+        operation: O,
+        usage: Use,
+    ) -> Result<O::Output> {
         let store = Arc::clone(self);
         let run = async move { store.run(&operation, usage).await };
         match tokio::spawn(run.in_current_span()).await {
@@ -174,4 +178,131 @@ fn effect(usage: Use) -> Effect {
 /// Rivals that wait for different times do not meet again.
 fn pause(tries: u32) -> Duration {
     Duration::from_micros(fastrand::u64(..1000 << tries.min(6)))
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use std::future::{pending, poll_fn};
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use rheo_core::{Error, ErrorKind};
+    use sqlx::Connection;
+
+    use super::*;
+    use crate::Sql;
+    use crate::db::Conn;
+
+    /// What becomes of an operation after its statement.
+    enum End {
+        Well,
+        Refused,
+        Never,
+        /// Well, after these failures.
+        After(Mutex<Vec<sqlx::Error>>),
+    }
+
+    /// One statement, which answers a number.
+    struct Step(&'static str, End);
+
+    impl Operation for Step {
+        const NAME: &'static str = "step";
+        type Output = i64;
+
+        async fn run(&self, store: &Store, conn: &mut Conn<'_>) -> Result<i64, Failure> {
+            let row = conn.row(&store.statements.adapt(self.0), Vec::new()).await?;
+            match &self.1 {
+                End::Well => {}
+                End::Refused => return Err(Error::invalid("test", "refused").into()),
+                End::Never => pending().await,
+                End::After(failures) => {
+                    if let Some(failure) = failures.lock().unwrap().pop() {
+                        return Err(failure.into());
+                    }
+                }
+            }
+            row.map_or(Ok(0), |row| row.int(0))
+        }
+    }
+
+    const PUT: &str = "INSERT INTO {p}schema (version) VALUES (9)";
+    const FILL: &str = "INSERT INTO {p}streams (name, partitions) VALUES (randomblob(1000000), 1)";
+    const COUNT: &str = "SELECT COUNT(*) FROM {p}schema WHERE version = 9";
+
+    async fn store(options: Options) -> Arc<Store> {
+        let sql = Sql::connect_with("sqlite::memory:", options).await.unwrap();
+        sql.store.prepare().await.unwrap();
+        Arc::clone(&sql.store)
+    }
+
+    async fn count(store: &Arc<Store>) -> i64 {
+        store.read(Step(COUNT, End::Well)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_failed_left_nothing_behind() {
+        let store = store(Options::default()).await;
+        let error = store.write(Step(PUT, End::Refused)).await.unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::Invalid, "step"));
+        assert_eq!(count(&store).await, 0);
+        store.write(Step(PUT, End::Well)).await.unwrap();
+        assert_eq!(count(&store).await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_future_cuts_nothing_short() {
+        let store = store(Options::default()).await;
+        {
+            let mut write = pin!(store.write(Step(PUT, End::Well)));
+            poll_fn(|context| Poll::Ready(write.as_mut().poll(context).is_pending())).await;
+        }
+        // Writers stand in line.
+        assert_eq!(store.write(Step(COUNT, End::Well)).await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_undone() {
+        let store = store(Options::default().statement_timeout(Duration::from_millis(50))).await;
+        let error = store.write(Step(PUT, End::Never)).await.unwrap_err();
+        assert_eq!((error.kind(), error.effect()), (ErrorKind::Unavailable, Effect::NotApplied));
+        let error = store.once(Step(COUNT, End::Never)).await.unwrap_err();
+        assert_eq!((error.kind(), error.effect()), (ErrorKind::Unavailable, Effect::Unknown));
+        assert_eq!(count(&store).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_and_the_connection_stays_fit() {
+        let store = store(Options::default()).await;
+        store.write(Step("PRAGMA max_page_count = 100", End::Well)).await.unwrap();
+        for _ in 0..2 {
+            let error = store.write(Step(FILL, End::Well)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert!(error.context().contains("disk is full"), "{error}");
+        }
+        store.write(Step(PUT, End::Well)).await.unwrap();
+        assert_eq!(count(&store).await, 1);
+    }
+
+    #[tokio::test]
+    async fn conflicts_are_tried_again() {
+        let store = store(Options::default()).await;
+        let failures = vec![busy().await, busy().await];
+        store.write(Step(PUT, End::After(Mutex::new(failures)))).await.unwrap();
+        assert_eq!(count(&store).await, 1);
+    }
+
+    /// What SQLite says where somebody else writes.
+    async fn busy() -> sqlx::Error {
+        let file = std::env::temp_dir().join(format!("rheo-busy-{}.db", std::process::id()));
+        let options = sqlx::sqlite::SqliteConnectOptions::new()
+            .filename(&file)
+            .create_if_missing(true)
+            .busy_timeout(Duration::ZERO);
+        let mut first = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        let mut second = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        let _writing = first.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        let error = second.begin_with("BEGIN IMMEDIATE").await.unwrap_err();
+        let _ = std::fs::remove_file(file);
+        error
+    }
 }

@@ -44,6 +44,7 @@ const NO_LOGIN: &str = "the user or the password is wrong";
 const NO_DATABASE: &str = "there is no database of that name";
 const TOO_LARGE: &str = "a value is larger than the database takes";
 const CANCELLED: &str = "the database cancelled the statement, which took too long";
+const BROKEN: &str = "the database cannot be reached, or the connection to it broke";
 const ENDED: &str = "the server ended the connection";
 const NOT_RHEOS: &str = "the database holds something that Rheo did not write";
 
@@ -82,7 +83,7 @@ pub(crate) fn trouble(error: &sqlx::Error) -> Trouble {
         sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             lost("no server answers there")
         }
-        sqlx::Error::Io(_) => lost("the connection to the database broke"),
+        sqlx::Error::Io(_) => lost(BROKEN),
         sqlx::Error::Tls(_) => lost("no encrypted connection came about"),
         sqlx::Error::PoolTimedOut => lost(
             "no connection in time: the database does not answer, or all connections are in use",
@@ -127,13 +128,13 @@ fn of_postgres(state: &str, message: &str) -> Trouble {
         "42501" => forbidden(message),
         "28P01" | "28000" => config(NO_LOGIN),
         "3D000" => config(NO_DATABASE),
-        "26000" | "42P05" => config(
-            "a proxy between pools transactions: say so by the option transaction_pooling",
-        ),
+        "26000" | "42P05" => {
+            config("a proxy between pools transactions: say so by the option transaction_pooling")
+        }
         "54000" => Trouble::Refused(ErrorKind::EventTooLarge, TOO_LARGE.into()),
         "XX001" | "XX002" => corrupt("the database reports damaged data"),
         _ => match state.get(..2).unwrap_or_default() {
-            "08" => lost("the connection to the database broke"),
+            "08" => lost(BROKEN),
             "22" | "23" => corrupt(format!("{NOT_RHEOS} (code {state})")),
             "42" => config(OTHER_TABLES),
             _ => other(state),
@@ -192,10 +193,13 @@ fn of_sqlite(code: i32, message: &str) -> Trouble {
 pub(crate) fn cause(error: sqlx::Error) -> Cause {
     let text = match error {
         sqlx::Error::Database(error) => {
-            let code = error.code().unwrap_or_default();
-            match trouble_shows_values(&*error) {
-                true => format!("code {code}"),
-                false => format!("code {code}: {}", error.message()),
+            let code = code(&*error);
+            match of_database(&*error) {
+                // Who refuses a value tends to quote it.
+                Trouble::Refused(ErrorKind::Corrupt | ErrorKind::EventTooLarge, _) => {
+                    format!("code {code}")
+                }
+                _ => format!("code {code}: {}", error.message()),
             }
         }
         error => error.to_string(),
@@ -203,10 +207,13 @@ pub(crate) fn cause(error: sqlx::Error) -> Cause {
     Cause(text)
 }
 
-/// Refusals of values tend to quote them.
-fn trouble_shows_values(error: &dyn DatabaseError) -> bool {
-    let refused = of_database(error);
-    matches!(refused, Trouble::Refused(ErrorKind::Corrupt | ErrorKind::EventTooLarge, _))
+/// MySQL's numbers say more than its states.
+fn code(error: &dyn DatabaseError) -> String {
+    #[cfg(feature = "mysql")]
+    if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
+        return error.number().to_string();
+    }
+    error.code().unwrap_or_default().into_owned()
 }
 
 /// The text of a driver's error.
@@ -225,3 +232,49 @@ impl fmt::Display for Cause {
 }
 
 impl std::error::Error for Cause {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kind of error that a trouble becomes.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    fn kinds(troubles: impl IntoIterator<Item = Trouble>, kind: ErrorKind) {
+        for trouble in troubles {
+            assert_eq!(trouble.clone().explained().0, kind, "{trouble:?}");
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn codes_of_postgresql_have_their_kinds() {
+        let of = |states: &'static [&str]| states.iter().map(|state| of_postgres(state, "why"));
+        kinds(of(&["40001", "40P01", "55P03"]), ErrorKind::Conflict);
+        kinds(of(&["57P01", "57P03", "53300", "08006", "53100", "25006"]), ErrorKind::Unavailable);
+        kinds(of(&["42P01", "42501", "28P01", "3D000", "26000", "42703"]), ErrorKind::Config);
+        kinds(of(&["23505", "22P02", "XX001"]), ErrorKind::Corrupt);
+        kinds(of(&["54000"]), ErrorKind::EventTooLarge);
+        kinds(of(&["", "é", "P0001"]), ErrorKind::Unavailable);
+    }
+
+    #[cfg(feature = "mysql")]
+    #[test]
+    fn codes_of_mysql_have_their_kinds() {
+        let of = |numbers: &'static [u16]| numbers.iter().map(|&number| of_mysql(number, "why"));
+        kinds(of(&[1205, 1213]), ErrorKind::Conflict);
+        kinds(of(&[1040, 1053, 2006, 2013, 1021, 1114, 1290]), ErrorKind::Unavailable);
+        kinds(of(&[1146, 1142, 1044, 1045, 1049, 1046, 1054]), ErrorKind::Config);
+        kinds(of(&[1062, 1366]), ErrorKind::Corrupt);
+        kinds(of(&[1118, 1153]), ErrorKind::EventTooLarge);
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn codes_of_sqlite_have_their_kinds() {
+        let of = |codes: &'static [i32]| codes.iter().map(|&code| of_sqlite(code, "why"));
+        kinds(of(&[5, 6, 261, 517]), ErrorKind::Conflict);
+        kinds(of(&[8, 10, 13, 14, 1]), ErrorKind::Unavailable);
+        kinds(of(&[11, 1555, 2067]), ErrorKind::Corrupt);
+        kinds([of_sqlite(1, "no such table: rheo_streams")], ErrorKind::Config);
+    }
+}

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rheo_core::backend::Server;
 use rheo_core::Result;
+use rheo_core::backend::Server;
 
 use crate::Store;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -106,7 +106,9 @@ async fn read_postgres(conn: &mut Conn<'_>) -> Result<ServerFacts, Failure> {
     }
     check_version("PostgreSQL", &version, "13")?;
     if encoding != "UTF8" {
-        return Err(config(format!("the database's encoding is {encoding}: Rheo needs UTF8")).into());
+        return Err(
+            config(format!("the database's encoding is {encoding}: Rheo needs UTF8")).into()
+        );
     }
     Ok(ServerFacts {
         server: Server { product, version },

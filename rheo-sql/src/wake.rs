@@ -78,6 +78,17 @@ impl Store {
         self.waking.ring(stream);
     }
 
+    /// Runs an operation after which those who wait on the stream look again.
+    pub(crate) async fn write_and_ring<O: Operation>(
+        self: &Arc<Self>,
+        operation: O,
+        stream: &StreamName,
+    ) -> Result<O::Output> {
+        let output = self.write(operation).await?;
+        self.ring(stream);
+        Ok(output)
+    }
+
     /// Returns when the group may have work, or after the timeout. It looks at
     /// least once, so that a missing stream or group is always told.
     pub(crate) async fn wait(self: &Arc<Self>, request: &Wait) -> Result<()> {

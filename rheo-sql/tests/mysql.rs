@@ -1,3 +1,13 @@
-//! Runs the conformance suite.
+//! Runs the conformance suite on MySQL or MariaDB.
 
-fn main() {}
+use std::process::ExitCode;
+
+use rheo_conformance::servers;
+
+mod served;
+
+fn main() -> ExitCode {
+    rheo_conformance::run("mysql", async {
+        Ok(served::Served { store: "mysql", server: servers::MariaDb::start().await? })
+    })
+}

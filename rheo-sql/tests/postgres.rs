@@ -1,3 +1,13 @@
-//! Runs the conformance suite.
+//! Runs the conformance suite on PostgreSQL.
 
-fn main() {}
+use std::process::ExitCode;
+
+use rheo_conformance::servers;
+
+mod served;
+
+fn main() -> ExitCode {
+    rheo_conformance::run("postgres", async {
+        Ok(served::Served { store: "postgres", server: servers::Postgres::start().await? })
+    })
+}

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rheo_conformance::Harness;
+use rheo_conformance::{Harness, Proxy};
 use rheo_core::Result;
 use rheo_core::backend::Backend;
 use rheo_sql::Sql;
@@ -44,6 +44,10 @@ impl Harness for Files {
     /// which is what the next client opens. The test `outbox` kills a process.
     async fn crash(&self, _space: &str) -> Result<()> {
         Ok(())
+    }
+
+    fn proxy(&self) -> Option<&Proxy> {
+        None
     }
 }
 

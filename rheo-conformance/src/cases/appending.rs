@@ -15,7 +15,8 @@ case_table! {
     "append.partitions_count_for_themselves" [S3] needs [Partitions] => partitions_count_apart;
     "append.dropped_futures_leave_no_gap" [S3 E2] => dropped_futures_leave_no_gap;
     "append.failed_appends_leave_no_gap" [S3] => failed_appends_leave_no_gap;
-    "append.a_crash_leaves_no_gap" [S3] needs [Durable] => a_crash_leaves_no_gap;
+    "append.a_crash_leaves_no_gap" [S3] needs [Durable] runs alone
+        => a_crash_leaves_no_gap;
     "append.a_batch_keeps_its_order" [S4] => a_batch_keeps_its_order;
     "append.a_batch_is_contiguous_in_each_partition" [S4] needs [Partitions]
         => a_batch_is_contiguous_in_each_partition;

@@ -18,9 +18,12 @@ use crate::trial::{
 };
 
 case_table! {
-    "guarantee.events_survive_a_crash" [S3 S8 E3] needs [Durable] => events_survive_a_crash;
-    "guarantee.progress_survives_a_crash" [L8 C6 E3] needs [Durable] => progress_survives_a_crash;
-    "guarantee.leases_survive_a_crash" [L1 C3 E3] needs [Durable] => leases_survive_a_crash;
+    "guarantee.events_survive_a_crash" [S3 S8 E3] needs [Durable] runs alone
+        => events_survive_a_crash;
+    "guarantee.progress_survives_a_crash" [L8 C6 E3] needs [Durable] runs alone
+        => progress_survives_a_crash;
+    "guarantee.leases_survive_a_crash" [L1 C3 E3] needs [Durable] runs alone
+        => leases_survive_a_crash;
     "guarantee.clients_share_streams_and_groups" [S1 G1] needs [Distributed]
         => clients_share_streams_and_groups;
     "guarantee.clients_share_leases" [C3 L1] needs [Distributed] => clients_share_leases;

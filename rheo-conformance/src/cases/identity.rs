@@ -22,7 +22,8 @@ case_table! {
     "id.it_is_a_key_within_its_partition" [S7] needs [Partitions] => it_is_a_key_in_its_partition;
     "id.it_is_a_key_within_its_stream" [S7] => it_is_a_key_within_its_stream;
     "id.given_and_generated_ones_stand_together" [S7] => given_and_generated_ones_stand_together;
-    "id.a_retried_append_survives_a_crash" [S7] needs [Durable] => a_retried_append_after_a_crash;
+    "id.a_retried_append_survives_a_crash" [S7] needs [Durable] runs alone
+        => a_retried_append_after_a_crash;
 }
 
 fn event(id: Uuid, n: u64) -> NewEvent {

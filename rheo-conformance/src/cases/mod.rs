@@ -4,6 +4,7 @@ pub(crate) mod appending;
 pub(crate) mod claiming;
 pub(crate) mod consuming;
 pub(crate) mod content;
+pub(crate) mod cutting;
 pub(crate) mod draining;
 pub(crate) mod dropping;
 pub(crate) mod expiring;
@@ -65,6 +66,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     waking::CASES,
     failing::CASES,
     outages::CASES,
+    cutting::CASES,
     consuming::CASES,
     draining::CASES,
     subscribing::CASES,

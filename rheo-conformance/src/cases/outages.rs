@@ -21,7 +21,8 @@ case_table! {
     "outages.an_append_with_an_id_is_safe_to_repeat" [E3 S7] => an_append_with_an_id;
     "outages.consumers_come_back_from_refusals" [E3 K5] => consumers_come_back_from_refusals;
     "outages.consumers_come_back_from_silence" [E3 K5] => consumers_come_back_from_silence;
-    "outages.the_same_handle_works_after_a_crash" [E3] needs [Durable] => after_a_crash;
+    "outages.the_same_handle_works_after_a_crash" [E3] needs [Durable] runs alone
+        => after_a_crash;
 }
 
 /// How long an operation of the handle may take here.
@@ -38,7 +39,7 @@ async fn on_a_line(trial: &Trial) -> (Rheo, Line) {
 }
 
 /// Everything that was written before is there, and the handle goes on.
-async fn assert_as_before(rheo: &Rheo) {
+pub(crate) async fn assert_as_before(rheo: &Rheo) {
     let stored = rheo.read("s", 0, 0, 10).await.expect("the store is back");
     assert_eq!(stored.len(), 3);
     let event = rheo.append("s", NewEvent::new("t", json!(1))).await.expect("the store is back");
@@ -51,7 +52,7 @@ async fn assert_as_before(rheo: &Rheo) {
 }
 
 /// The error of an operation that an outage must have hit.
-fn error_of(operation: &str, result: Result<()>) -> Error {
+pub(crate) fn error_of(operation: &str, result: Result<()>) -> Error {
     let error = result.expect_err(operation);
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.retry(), Retry::After, "{error}");

@@ -20,7 +20,8 @@ case_table! {
         => nothing_is_skipped_while_others_append;
     "page.a_cursor_is_a_word_for_any_client" [Q4] needs [Partitions]
         => a_cursor_is_a_word_for_any_client;
-    "page.a_cursor_survives_a_crash" [Q4] needs [Durable] => a_cursor_survives_a_crash;
+    "page.a_cursor_survives_a_crash" [Q4] needs [Durable] runs alone
+        => a_cursor_survives_a_crash;
     "page.a_cursor_of_another_query_is_invalid" [Q4] => a_cursor_of_another_query_is_invalid;
     "page.a_cursor_of_another_stream_is_invalid" [Q4] => a_cursor_of_another_stream_is_invalid;
     "page.a_mangled_cursor_is_invalid" [Q4] => a_mangled_cursor_is_invalid;

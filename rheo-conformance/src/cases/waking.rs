@@ -24,12 +24,12 @@ case_table! {
     "waking.settles_do_not_queue_behind_a_wait" [W1] => settles_do_not_queue_behind_a_wait;
 }
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 /// Far less than the waits here, and far more than a call.
-const SOON: Duration = Duration::from_secs(10);
+pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 /// Whether the backend has any means of telling that work has arrived.
-async fn wakes(trial: &Trial) -> bool {
+pub(crate) async fn wakes(trial: &Trial) -> bool {
     let mechanisms = trial.capabilities().await.mechanisms;
     mechanisms.notifications || mechanisms.change_feed || mechanisms.blocking_reads
 }

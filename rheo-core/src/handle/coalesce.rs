@@ -9,7 +9,7 @@ use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, join_all, select};
 use tokio::sync::oneshot;
 
 use crate::{Effect, Error, ErrorKind, Result, Retry};
@@ -122,7 +122,13 @@ where
         if items.is_empty() {
             return;
         }
-        match (self.write)(items).await {
+        let gone = join_all(together.iter_mut().map(|waiting| waiting.answer.closed()));
+        let result = match select((self.write)(items), gone).await {
+            Either::Left((result, _)) => result,
+            // All stopped waiting: it is not tried again behind their backs.
+            Either::Right(_) => return,
+        };
+        match result {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
                 for (waiting, size) in together.into_iter().zip(sizes) {

@@ -71,7 +71,7 @@ CREATE TABLE IF NOT EXISTS {p}runs (
     first BIGINT NOT NULL,
     last BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
-    fence CHAR(36) CHARACTER SET ascii COLLATE ascii_bin,
+    fence BINARY(16),
     due BIGINT NOT NULL,
     PRIMARY KEY (group_id, "partition", first),
     KEY {n}runs_due (group_id, "partition", due, first)

@@ -1,0 +1,144 @@
+//! The throwaway servers start, crash, come back, and end with their test.
+#![cfg(unix)]
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rheo_conformance::NotConfigured;
+use rheo_conformance::servers::{MariaDb, Postgres, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Set for the copy of this test that is to be killed.
+const TO_BE_KILLED: &str = "RHEO_TEST_TO_BE_KILLED";
+
+/// A server, unless the machine has none and the store is not required.
+fn server_of<S>(store: &str, started: Result<S, NotConfigured>) -> Option<S> {
+    let required = env::var("RHEO_REQUIRE").unwrap_or_default();
+    let required = required.split([',', ' ']).any(|name| name == store);
+    match started {
+        Ok(server) => Some(server),
+        Err(missing) if required => panic!("{store}: {}", missing.fix),
+        Err(missing) => {
+            println!("{store} is not configured: {}", missing.fix);
+            None
+        }
+    }
+}
+
+/// Where a URL leads.
+fn address(url: &str) -> &str {
+    let after = url.rsplit_once('@').map_or(url, |(_, after)| after);
+    after.split(['/', '?']).next().unwrap_or(after)
+}
+
+/// Connects, says `hello`, and reads the first byte of the answer.
+async fn greets(url: &str, hello: &[u8]) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address(url)).await?;
+    stream.write_all(hello).await?;
+    stream.read_u8().await?;
+    Ok(stream)
+}
+
+async fn goes_through_everything(server: &Server, hello: &[u8]) {
+    let (direct, proxied) = (server.url(), server.proxied_url());
+    greets(direct, hello).await.expect("it answers");
+    let mut before = greets(proxied, hello).await.expect("it answers");
+
+    server.proxy().cut().await;
+    assert!(before.read_to_end(&mut Vec::new()).await.is_err(), "it was not cut");
+    let mut before = greets(proxied, hello).await.expect("it answers after a cut");
+
+    server.crash().await.expect("it starts again");
+    let _ = before.read_to_end(&mut Vec::new()).await;
+    greets(proxied, hello).await.expect("it answers after a crash");
+
+    server.stop().await.expect("it is killed");
+    assert!(greets(proxied, hello).await.is_err(), "it answers though it is stopped");
+    server.start_again().await.expect("it starts again");
+    greets(proxied, hello).await.expect("it answers after a stop");
+}
+
+/// Waits until nobody listens there any longer.
+async fn ends(url: &str) {
+    let gone = async {
+        while TcpStream::connect(address(url)).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("it ends with its test");
+}
+
+/// A request that encryption be used, which PostgreSQL answers with one byte.
+const POSTGRES_HELLO: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+
+#[tokio::test]
+async fn postgres() {
+    let Some(server) = server_of("postgres", Postgres::start().await) else { return };
+    goes_through_everything(&server, POSTGRES_HELLO).await;
+    let url = server.url().to_owned();
+    drop(server);
+    if env::var_os("RHEO_TEST_POSTGRES_URL").is_none() {
+        ends(&url).await;
+    }
+}
+
+#[tokio::test]
+async fn mariadb() {
+    let Some(server) = server_of("mysql", MariaDb::start().await) else { return };
+    goes_through_everything(&server, b"").await;
+    let url = server.url().to_owned();
+    drop(server);
+    if env::var_os("RHEO_TEST_MYSQL_URL").is_none() {
+        ends(&url).await;
+    }
+}
+
+/// A test that is killed takes its server with it, and its directory.
+#[tokio::test]
+async fn a_killed_test_leaves_nothing() {
+    if env::var_os(TO_BE_KILLED).is_some() {
+        let server = Postgres::start().await.expect("it has started before");
+        println!("\nurl {}", server.url());
+        std::future::pending::<()>().await;
+    }
+    if server_of("postgres", Postgres::start().await).is_none() {
+        return;
+    }
+    let directory = env::temp_dir().join(format!("rheo-killed-{}", std::process::id()));
+    std::fs::create_dir(&directory).expect("it is new");
+    open_to_all(&directory);
+    let mut test = Command::new(env::current_exe().expect("it has a path"))
+        .args(["--exact", "a_killed_test_leaves_nothing", "--nocapture"])
+        .env(TO_BE_KILLED, "1")
+        .env("TMPDIR", &directory)
+        .env_remove("RHEO_TEST_POSTGRES_URL")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let output = BufReader::new(test.stdout.take().expect("it is piped"));
+    let url = output
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("url ")?.to_owned()));
+    test.kill().expect("it runs");
+    test.wait().expect("it is its parent");
+    ends(&url.expect("it tells its server")).await;
+    // Succeeds once nothing is left in it.
+    let removed = async {
+        while std::fs::remove_dir(&directory).is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), removed).await.expect("nothing is left");
+}
+
+/// Lets the user that a server runs under enter the directory.
+fn open_to_all(directory: &PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(directory, all).expect("it is this test's");
+}

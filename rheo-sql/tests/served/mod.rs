@@ -1,0 +1,44 @@
+//! The harness of databases that are servers: all spaces lie in one, each
+//! under a table prefix of its own.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rheo_conformance::servers::Server;
+use rheo_conformance::{Harness, Proxy};
+use rheo_core::Result;
+use rheo_core::backend::Backend;
+use rheo_sql::{Options, Sql};
+
+pub(crate) struct Served<S> {
+    pub(crate) store: &'static str,
+    pub(crate) server: S,
+}
+
+#[async_trait]
+impl<S> Harness for Served<S>
+where
+    S: Deref<Target = Server> + Send + Sync + 'static,
+{
+    fn store(&self) -> &str {
+        self.store
+    }
+
+    async fn open(&self, space: &str) -> Result<Arc<dyn Backend>> {
+        let mut hasher = DefaultHasher::new();
+        space.hash(&mut hasher);
+        let prefix = format!("s{:016x}_", hasher.finish());
+        let options = Options::default().table_prefix(prefix);
+        Ok(Sql::connect_with(self.server.proxied_url(), options).await?)
+    }
+
+    async fn crash(&self, _space: &str) -> Result<()> {
+        self.server.crash().await
+    }
+
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(self.server.proxy())
+    }
+}
