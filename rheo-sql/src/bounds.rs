@@ -45,7 +45,9 @@ impl Bounds {
     /// floor lies none. What is no number rules nothing out.
     fn at(value: &Value) -> Self {
         match value {
-            Value::Number(number) => Self { first: rounded(number, f64::ceil), last: rounded(number, f64::floor) },
+            Value::Number(number) => {
+                Self { first: rounded(number, f64::ceil), last: rounded(number, f64::floor) }
+            }
             _ => Self::default(),
         }
     }

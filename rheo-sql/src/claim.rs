@@ -93,7 +93,7 @@ impl Claiming<'_> {
         &mut self,
         store: &Store,
         conn: &mut Conn<'_>,
-        mut cursor: Cursor,
+        cursor: Cursor,
         high_watermark: u64,
     ) -> Result<(), Failure> {
         let ordered = self.group.settings.ordered;
@@ -105,24 +105,12 @@ impl Claiming<'_> {
             let args = args![self.group.id, cursor.partition, self.group.now.as_micros()];
             conn.execute(&store.sql("advance"), args).await?;
         }
-        while self.left() > 0 {
-            let most = if is_due { self.left() } else { 0 };
-            let open = self.claimable(store, conn, &cursor, most).await?;
-            let all = open.len() < most || !is_due;
-            // New events come after all that is due.
-            let high_watermark = if all { high_watermark } else { cursor.cursor };
-            let piece = Piece::new(cursor, open, Vec::new(), Vec::new());
-            let mut progress = piece.progress();
-            let granted = progress.claim(&self.turn(high_watermark));
-            if let Some(last) = granted.last() {
-                cursor.cursor = cursor.cursor.max(last.last);
-            }
-            self.deliver(store, conn, cursor.partition, &granted, &mut progress).await?;
-            let changed = store.save(conn, &self.group, &piece, progress).await?;
-            if all || !changed || ordered && !granted.is_empty() {
-                break;
-            }
-        }
+        let open = if is_due { self.claimable(store, conn, &cursor).await? } else { Vec::new() };
+        let piece = Piece::new(cursor, open, Vec::new(), Vec::new());
+        let mut progress = piece.progress();
+        let granted = progress.claim(&self.turn(high_watermark));
+        self.deliver(store, conn, cursor.partition, &granted, &mut progress).await?;
+        store.save(conn, &self.group, &piece, progress).await?;
         if is_due && !ordered {
             store.find_next_due(conn, &self.group, cursor.partition).await?;
         }
@@ -140,23 +128,36 @@ impl Claiming<'_> {
         }
     }
 
-    /// The lowest open runs that are due; in an ordered group, those that come
-    /// first whether due or not.
+    /// The lowest open runs that are due, in an ordered group whether due or
+    /// not: as many as fill the claim, or all.
     async fn claimable(
         &self,
         store: &Store,
         conn: &mut Conn<'_>,
         cursor: &Cursor,
-        most: usize,
     ) -> Result<Vec<OpenRun>, Failure> {
-        if most == 0 {
-            return Ok(Vec::new());
-        }
         let ordered = self.group.settings.ordered;
         let statement = if ordered { "load_lowest_runs" } else { "load_due_runs" };
-        let args = args![self.group.id, cursor.partition, most];
-        let rows = conn.rows(&store.sql(statement), args).await?;
-        rows.iter().map(open_run).collect()
+        let mut most = self.left();
+        loop {
+            let args = args![self.group.id, cursor.partition, most];
+            let rows = conn.rows(&store.sql(statement), args).await?;
+            let open: Vec<OpenRun> = rows.iter().map(open_run).collect::<Result<_, Failure>>()?;
+            if open.len() < most || self.is_filled_by(&open) {
+                return Ok(open);
+            }
+            most = most.saturating_mul(2);
+        }
+    }
+
+    /// Whether the claim has enough in these runs. Leases whose attempts are
+    /// used up become dead letters instead.
+    fn is_filled_by(&self, open: &[OpenRun]) -> bool {
+        let handed_out = |run: &&OpenRun| {
+            run.fence.is_none() || run.attempt < self.group.settings.max_attempts
+        };
+        let events = open.iter().filter(handed_out).map(|run| run.last - run.first + 1);
+        events.sum::<u64>() >= self.left() as u64
     }
 
     /// Reads what was granted. An event that vanished from the log becomes a

@@ -110,3 +110,90 @@ fn plain_float(number: &str) -> Option<String> {
     }
     Some(plain)
 }
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Number, Value, json};
+
+    use super::*;
+
+    /// A number token as a decimal holds it: whether it has a point, and its
+    /// digits without the zeros that say nothing.
+    fn decimal(number: &str) -> (bool, String) {
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let negative = whole.starts_with('-');
+        let whole = whole.trim_start_matches(['-', '0']);
+        let fraction = fraction.trim_end_matches('0');
+        let is_zero = whole.is_empty() && fraction.is_empty();
+        let sign = if negative && !is_zero { "-" } else { "" };
+        (number.contains('.'), format!("{sign}{whole}.{fraction}"))
+    }
+
+    #[test]
+    fn floats_are_written_out_and_nothing_else_changes() {
+        let table = [
+            ("1e16", "10000000000000000.0"),
+            ("[1e+16,-1E3]", "[10000000000000000.0,-1000.0]"),
+            (r#"{"1e3":"1e3\"1e3","x":2.5e-7}"#, r#"{"1e3":"1e3\"1e3","x":0.00000025}"#),
+            ("0.1000000000000000055", "0.1"),
+            ("-0", "-0.0"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(jsonb_text(text), expected);
+        }
+        for same in ["", "0", "-0.0", "18446744073709551615", r#"{"a":[1.50,"é\\"]}"#, "\"1e3"] {
+            assert!(matches!(jsonb_text(same), Cow::Borrowed(_)), "{same}");
+        }
+    }
+
+    /// Decimals near one another, spelled in many ways.
+    fn spelled_float() -> impl Strategy<Value = String> {
+        let short =
+            (-20..20_i64, 0..4_usize).prop_map(|(n, zeros)| format!("{n}.{}5", "0".repeat(zeros)));
+        let long =
+            (0..40_u64, 14..20_usize).prop_map(|(last, digits)| format!("0.1{last:0digits$}"));
+        let any = any::<f64>().prop_filter("finite", |float| float.is_finite());
+        let any = any.prop_map(|float| json!(float).to_string());
+        let near_two_pow_53 = (-4..4_i64).prop_map(|n| format!("{}.0", 9_007_199_254_740_992 + n));
+        prop_oneof![short, long, any, near_two_pow_53]
+    }
+
+    fn number() -> impl Strategy<Value = Number> {
+        let float = any::<f64>().prop_filter_map("finite", Number::from_f64);
+        prop_oneof![any::<i64>().prop_map(Number::from), any::<u64>().prop_map(Number::from), float]
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            number().prop_map(Value::Number),
+            any::<String>().prop_map(Value::String),
+            "[-0-9eE.\"\\\\]{0,8}".prop_map(Value::String),
+            Just(Value::Null),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            let list = proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::Array);
+            let fields = proptest::collection::vec(("[a-z0-9.\"]{0,4}", inner), 0..4);
+            let object = fields.prop_map(|fields| Value::Object(fields.into_iter().collect()));
+            prop_oneof![list, object]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn documents_keep_their_meaning(value in json()) {
+            let text = value.to_string();
+            let written: Value = serde_json::from_str(&jsonb_text(&text)).unwrap();
+            prop_assert_eq!(written, value);
+        }
+
+        /// As decimals they are as equal as they are as floats, and floats still.
+        #[test]
+        fn equal_floats_are_equal_decimals(a in spelled_float(), b in spelled_float()) {
+            let (a_float, b_float): (f64, f64) = (a.parse().unwrap(), b.parse().unwrap());
+            let (a, b) = (decimal(&jsonb_text(&a)), decimal(&jsonb_text(&b)));
+            prop_assert!(a.0 && b.0);
+            prop_assert_eq!(a.1 == b.1, a_float == b_float);
+        }
+    }
+}

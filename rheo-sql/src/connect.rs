@@ -115,7 +115,7 @@ async fn start(opened: Opened, owns_pool: bool) -> Result<Arc<Sql>> {
     let facts = reading.await.unwrap_or(Err(Failure::Late));
     let mut facts = facts.map_err(|failure| cannot_connect(&place, failure))?;
     facts.lone_statements &= !options.transaction_pooling;
-    let statements = Statements::new(pool.dialect(), options.names.clone());
+    let statements = Statements::new(pool.dialect(), &options);
     let waking = waking(&pool, &options, &facts);
     let turns = Mutex::default();
     let store = Arc::new(Store { pool, owns_pool, statements, options, facts, waking, turns });

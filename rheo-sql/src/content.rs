@@ -26,7 +26,8 @@ pub(crate) fn contained(path: &[String], condition: &Condition) -> Option<Vec<St
         return None;
     }
     let within = |value: &Value| {
-        let wrap = |value, key: &String| Value::Object([(key.clone(), value)].into_iter().collect());
+        let wrap =
+            |value, key: &String| Value::Object([(key.clone(), value)].into_iter().collect());
         path.iter().rev().fold(value.clone(), wrap).to_string()
     };
     Some(values.iter().map(within).collect())
@@ -98,5 +99,64 @@ fn beginning(value: &Value) -> String {
         Value::Array(items) if !items.is_empty() => "[".into(),
         Value::Object(fields) if !fields.is_empty() => "{".into(),
         plain => plain.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use Condition::{Equals, Exists, Greater, In};
+    use serde_json::json;
+
+    use super::*;
+
+    fn path(keys: &[&str]) -> Vec<String> {
+        keys.iter().map(|&key| key.into()).collect()
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn an_index_looks_for_documents() {
+        let a_b = path(&["a", "b.c"]);
+        let found = |condition| contained(&a_b, &condition);
+        assert_eq!(found(Equals(json!("x"))), Some(vec![r#"{"a":{"b.c":"x"}}"#.into()]));
+        let two = vec![r#"{"a":{"b.c":1.0}}"#.into(), r#"{"a":{"b.c":[null]}}"#.into()];
+        assert_eq!(found(In(vec![json!(1.0), json!([null])])), Some(two));
+        for not_found in [json!({}), json!([[]]), json!(9_007_199_254_740_992_u64), json!([1e300])]
+        {
+            assert_eq!(found(In(vec![json!(1), not_found])), None);
+        }
+        assert_eq!(found(Greater(json!(1))), None);
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_path_leads_to_what_compares() {
+        let a_b = path(&["a", "b\"c"]);
+        let leads = |condition| json_path(&a_b, &condition);
+        assert_eq!(leads(Exists), r#"$."a"."b\"c""#);
+        assert_eq!(leads(Greater(json!(1.5))), r#"$."a"."b\"c" ? (@ > 1.5)"#);
+        assert_eq!(leads(Greater(json!("x"))), r#"$."a"."b\"c" ? (@ > "x")"#);
+        assert_eq!(leads(Greater(json!(1e300))), leads(Exists));
+        assert_eq!(leads(Greater(json!([1]))), leads(Exists));
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "mysql"))]
+    #[test]
+    fn pieces_are_in_the_text() {
+        let a_b = path(&["a", "b"]);
+        let table = [
+            (Equals(json!("x")), vec![vec![r#""a":{"#], vec![r#""b":"x""#]]),
+            (Equals(json!(1)), vec![vec![r#""a":{"#], vec![r#""b":"#]]),
+            (
+                In(vec![json!(true), json!({"c": 1})]),
+                vec![vec![r#""a":{"#], vec![r#""b":true"#, r#""b":{"#]],
+            ),
+            (Exists, vec![vec![r#""a":{"#], vec![r#""b":"#]]),
+        ];
+        for (condition, expected) in table {
+            assert_eq!(pieces(&a_b, &condition), expected, "{condition:?}");
+        }
+        assert_eq!(pieces(&[], &Equals(json!("x"))), [[r#""x""#]]);
+        assert_eq!(pieces(&[], &Exists), [[""; 0]]);
     }
 }

@@ -154,6 +154,7 @@ fn bind_postgres(query: PgQuery<'_>, arg: Arg) -> PgQuery<'_> {
 macro_rules! query {
     ($statement:expr, $args:expr, $bind:expr) => {{
         let mut query = sqlx::query(AssertSqlSafe($statement.text.clone()));
+        query = query.persistent($statement.kept);
         match &$statement.order {
             None => {
                 for arg in $args {

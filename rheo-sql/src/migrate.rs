@@ -21,12 +21,12 @@ use crate::{Dialect, Store};
 /// # Errors
 /// `Config` where the prefix or the schema's name is not allowed.
 pub fn schema_sql(dialect: Dialect, options: Options) -> Result<String> {
-    let names = options.checked(dialect)?.names;
+    let options = options.checked(dialect)?;
     let mut sql = String::new();
-    if let Some(schema) = &names.schema {
+    if let Some(schema) = &options.names.schema {
         sql = format!("CREATE SCHEMA IF NOT EXISTS {schema};\n\n");
     }
-    let statements = Statements::new(dialect, names);
+    let statements = Statements::new(dialect, &options);
     sql.push_str(&format!("{};\n\n", statements.get("keep_versions").text));
     for (version, migration) in (1..).zip(dialect.migrations()) {
         let put =

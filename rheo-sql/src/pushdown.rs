@@ -55,9 +55,9 @@ impl Asked {
             by_reading: String::new(),
             args: Vec::new(),
         };
-        let (contents, columns): (Vec<_>, Vec<_>) = filters.iter().partition(|filter| {
-            matches!(filter.field(), Field::Metadata(_) | Field::Payload(_))
-        });
+        let (contents, columns): (Vec<_>, Vec<_>) = filters
+            .iter()
+            .partition(|filter| matches!(filter.field(), Field::Metadata(_) | Field::Payload(_)));
         // What is cheap to check comes first.
         columns.into_iter().chain(contents).for_each(|filter| asked.add(filter));
         asked
@@ -72,7 +72,9 @@ impl Asked {
             Field::Key => self.compare(r#"e."key""#, condition, text),
             Field::Timestamp => {
                 self.since = self.since.max(earliest(condition));
-                self.compare("e.timestamp", condition, |value| Some(instant(value)?.as_micros().into()));
+                self.compare("e.timestamp", condition, |value| {
+                    Some(instant(value)?.as_micros().into())
+                });
             }
             Field::Partition => self.partitions = self.partitions.and(self.bounds(condition)),
             Field::Sequence => self.sequences = self.sequences.and(self.bounds(condition)),
@@ -140,7 +142,8 @@ impl Asked {
                 documents.iter().map(contains).collect::<Vec<_>>().join(" OR ")
             };
             let by_index = any(&|document| format!("{column} @> {document}::jsonb"));
-            let by_reading = any(&|document| format!("jsonb_contains({column}, {document}::jsonb)"));
+            let by_reading =
+                any(&|document| format!("jsonb_contains({column}, {document}::jsonb)"));
             let _ = write!(self.by_index, " AND ({by_index})");
             let _ = write!(self.by_reading, " AND ({by_reading})");
         } else {
@@ -197,9 +200,9 @@ fn instant(value: &Value) -> Option<Timestamp> {
 /// The earliest instant that meets the condition.
 fn earliest(condition: &Condition) -> Option<Timestamp> {
     match condition {
-        Condition::Equals(value)
-        | Condition::Greater(value)
-        | Condition::GreaterOrEqual(value) => instant(value),
+        Condition::Equals(value) | Condition::Greater(value) | Condition::GreaterOrEqual(value) => {
+            instant(value)
+        }
         Condition::In(values) => values.iter().filter_map(instant).min(),
         _ => None,
     }

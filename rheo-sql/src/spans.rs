@@ -145,7 +145,10 @@ mod tests {
                 let (mut before, mut after) = (spans(order), spans(order));
                 before.stop_at(all[at]);
                 after.pass(all[at]);
-                assert_eq!((positions(&before), positions(&after)), (all[..=at].into(), all[at + 1..].into()));
+                assert_eq!(
+                    (positions(&before), positions(&after)),
+                    (all[..=at].into(), all[at + 1..].into())
+                );
             }
         }
     }

@@ -163,18 +163,18 @@ impl Store {
         by_partition(&rows, dead_event, |dead| dead.sequence)
     }
 
-    /// Writes what an operation changed of a piece, and returns whether that is anything.
+    /// Writes what an operation changed of a piece.
     pub(crate) async fn save(
         &self,
         conn: &mut Conn<'_>,
         group: &Group,
         piece: &Piece,
         progress: Progress,
-    ) -> Result<bool, Failure> {
+    ) -> Result<(), Failure> {
         let after = progress.into_parts();
         let changes = piece.parts.changes_to(&after);
         if changes.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         let at = args![group.id, piece.cursor.partition];
         let stood = piece.parts.open.iter().map(|run| run.first);
@@ -196,8 +196,7 @@ impl Store {
         let earliest = changes.put_open.iter().map(|run| run.due.as_micros()).min();
         let next_due = piece.cursor.next_due.min(earliest.unwrap_or(NEVER));
         let cursor = Cursor { cursor: after.cursor, next_due, ..piece.cursor };
-        self.set_cursor(conn, group, cursor).await?;
-        Ok(true)
+        self.set_cursor(conn, group, cursor).await
     }
 
     async fn change(

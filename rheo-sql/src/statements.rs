@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::Dialect;
+use crate::config::Options;
 
 /// What the names of Rheo's tables begin with.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Statement {
     pub(crate) text: Arc<str>,
     /// Where arguments have no numbers: which one each mark stands for.
     pub(crate) order: Option<Arc<[usize]>>,
+    /// Whether the connection keeps it prepared.
+    pub(crate) kept: bool,
 }
 
 /// All statements of one dialect, by name.
@@ -52,6 +55,7 @@ pub(crate) struct Statement {
 pub(crate) struct Statements {
     dialect: Dialect,
     names: Names,
+    kept: bool,
     by_name: HashMap<&'static str, Statement>,
 }
 
@@ -66,9 +70,10 @@ const COMMON: &[&str] = &[
 ];
 
 impl Statements {
-    /// The statements of a dialect, on tables of these names.
-    pub(crate) fn new(dialect: Dialect, names: Names) -> Self {
-        let mut all = Self { dialect, names, by_name: HashMap::new() };
+    /// The statements of a dialect, on the tables that the options name.
+    pub(crate) fn new(dialect: Dialect, options: &Options) -> Self {
+        let (names, kept) = (options.names.clone(), !options.transaction_pooling);
+        let mut all = Self { dialect, names, kept, by_name: HashMap::new() };
         for file in COMMON.iter().chain(dialect.statements()) {
             for (name, text) in named(file) {
                 let statement = all.adapt(text);
@@ -91,10 +96,10 @@ impl Statements {
     pub(crate) fn adapt(&self, text: &str) -> Statement {
         let text = self.fill_marks(text);
         if self.dialect.numbers_arguments() {
-            return Statement { text: text.into(), order: None };
+            return Statement { text: text.into(), order: None, kept: self.kept };
         }
         let (text, order) = without_numbers(&text.replace('"', "`"));
-        Statement { text: text.into(), order: Some(order.into()) }
+        Statement { text: text.into(), order: Some(order.into()), kept: self.kept }
     }
 
     fn fill_marks(&self, text: &str) -> String {

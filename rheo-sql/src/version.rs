@@ -68,7 +68,8 @@ pub(crate) async fn read_facts(conn: &mut Conn<'_>) -> Result<ServerFacts, Failu
 }
 
 async fn ask(conn: &mut Conn<'_>, text: &'static str) -> Result<Vec<Row>, Failure> {
-    conn.rows(&Statement { text: text.into(), order: None }, Vec::new()).await
+    let statement = Statement { text: text.into(), order: None, kept: false };
+    conn.rows(&statement, Vec::new()).await
 }
 
 #[cfg(feature = "sqlite")]

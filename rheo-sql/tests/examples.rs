@@ -13,7 +13,9 @@ mod servers;
 /// alone does not, and then has nothing to run.
 fn run_on(store: &str, url: &str) {
     if !printed::example("quickstart").exists() && !servers::is_required(store) {
-        eprintln!("not tried on {store}: build them, cargo build -p rheo --examples --all-features");
+        eprintln!(
+            "not tried on {store}: build them, cargo build -p rheo --examples --all-features"
+        );
         return;
     }
     for example in printed::ON_ANY_STORE {

@@ -79,7 +79,7 @@ macro_rules! shop {
                     let shipment = sqlx::query("INSERT INTO outbox_shipments VALUES (7)");
                     shipment.execute(&mut *tx).await.unwrap();
                     reach("the shipment is written");
-                    rheo.ack(&order).await.unwrap();
+                    rheo.settle_in(&mut tx, &order.lease, Outcome::Ack).await.unwrap();
                     reach("the lease is settled");
                     tx.commit().await.unwrap();
                     reach("the shipment is committed");
