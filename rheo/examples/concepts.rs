@@ -32,7 +32,7 @@ struct Market {
 #[tokio::main]
 async fn main() -> Result<()> {
     let clock = ManualClock::new("2026-03-15T12:00:00Z".parse()?);
-    let builder = rheo::builder(&common::url()).await?;
+    let builder = rheo::builder(&common::url("memory:")).await?;
     let builder = builder.clock(clock.clone()).lease(Duration::from_secs(5)).max_attempts(3);
     let rheo = builder.build().await?;
     let stream = common::free_name(&rheo, "market-events").await?;

@@ -46,7 +46,7 @@ type Summaries = Arc<Mutex<BTreeMap<String, Summary>>>;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let rheo = rheo::connect(&common::url()).await?;
+    let rheo = rheo::connect(&common::url("memory:")).await?;
     let stream = common::free_name(&rheo, "market").await?;
     rheo.create_stream(&stream, 4).await?;
     let count = feed(&rheo, &stream).await?;

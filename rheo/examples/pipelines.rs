@@ -28,7 +28,7 @@ struct Trade {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let rheo = rheo::connect(&common::url()).await?;
+    let rheo = rheo::connect(&common::url("memory:")).await?;
     let stream = common::free_name(&rheo, "trades").await?;
     rheo.create_stream(&stream, 1).await?;
     let trade = |number| Trade { shares: 10 * number, price: 100 + number * number };

@@ -19,7 +19,7 @@ struct Order {
 
 #[tokio::main]
 async fn main() -> rheo::Result<()> {
-    let rheo = rheo::connect(&common::url()).await?;
+    let rheo = rheo::connect(&common::url("memory:")).await?;
 
     // A stream is a log of events. A group remembers how far it has come in it.
     let stream = common::free_name(&rheo, "orders").await?;

@@ -46,6 +46,9 @@ macro_rules! backends {
 
 backends! {
     "memory" ["memory"], "memory:" => open_memory;
+    "sqlite" ["sqlite"], "sqlite:rheo.db" => open_sql;
+    "postgres" ["postgres", "postgresql"], "postgres://user@host/database" => open_sql;
+    "mysql" ["mysql", "mariadb"], "mysql://user@host/database" => open_sql;
 }
 
 /// Opens the backend that a URL names, without starting an instance on it.
@@ -81,6 +84,11 @@ async fn open_memory(url: &str) -> Result<Arc<dyn Backend>> {
     }
 }
 
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+async fn open_sql(url: &str) -> Result<Arc<dyn Backend>> {
+    Ok(rheo_sql::Sql::connect(url).await?)
+}
+
 fn config(context: String) -> Error {
     Error::new(ErrorKind::Config, "connect", context)
 }
@@ -97,19 +105,54 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_wrong_url_says_what_would_be_right() {
-        for url in ["", "nosuch://host", "memory:name"] {
-            let error = open(url).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Config, "{url}");
-            assert!(error.context().contains("memory:"), "{error}");
+    #[test]
+    fn no_scheme_is_of_two_backends() {
+        let schemes = || BACKENDS.iter().flat_map(|backend| backend.schemes);
+        for scheme in schemes() {
+            assert_eq!(schemes().filter(|other| *other == scheme).count(), 1, "{scheme}");
         }
     }
 
-    #[cfg(not(feature = "memory"))]
+    #[tokio::test]
+    async fn a_wrong_url_says_what_would_be_right() {
+        for url in ["", "nosuch://host", "Memory:"] {
+            let error = open(url).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config, "{url}");
+            for backend in BACKENDS {
+                assert!(error.context().contains(backend.example), "{error}");
+            }
+        }
+    }
+
+    #[cfg(feature = "memory")]
+    #[tokio::test]
+    async fn nothing_follows_memory() {
+        let error = open("memory:name").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.context().contains("memory:"), "{error}");
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[tokio::test]
+    async fn a_database_in_memory_opens() {
+        let sqlite = open("sqlite::memory:").await.unwrap();
+        assert_eq!(sqlite.ping().await.unwrap().product, "SQLite");
+    }
+
+    /// Whether its server is there or not, the scheme is known.
+    #[cfg(feature = "mysql")]
+    #[tokio::test]
+    async fn mariadb_is_a_scheme_too() {
+        let error = open("mariadb://user@127.0.0.1:1/database").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+
     #[tokio::test]
     async fn a_backend_that_is_not_built_in_names_its_feature() {
-        let error = open("memory:").await.unwrap_err();
-        assert!(error.context().contains("feature \"memory\""), "{error}");
+        for backend in BACKENDS.iter().filter(|backend| !backend.enabled) {
+            let error = open(backend.example).await.unwrap_err();
+            let feature = format!("feature {:?}", backend.feature);
+            assert!(error.context().contains(&feature), "{error}");
+        }
     }
 }

@@ -34,6 +34,9 @@
 //! | feature | URL | what it is |
 //! |---|---|---|
 //! | `memory` (default) | `memory:` | in this process, gone with it |
+//! | `sqlite` | `sqlite:rheo.db` | a file, which processes of one machine can share |
+//! | `postgres` | `postgres://user@host/database` | PostgreSQL, from version 13 |
+//! | `mysql` | `mysql://user@host/database` | MySQL from 8.0, MariaDB from 10.6 |
 
 mod backends;
 
@@ -43,6 +46,11 @@ pub use rheo_core::*;
 /// The in-memory backend, for instances that several clients share.
 #[cfg(feature = "memory")]
 pub use rheo_ets as memory;
+
+/// The SQL backends, for instances on a pool of yours, and for appending and
+/// settling within your own transactions.
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub use rheo_sql as sql;
 
 /// Connects to the store that a URL names, and starts an instance with
 /// default settings.
@@ -72,9 +80,14 @@ pub async fn builder(url: &str) -> Result<Builder> {
 /// The code in the documents of the repository is compiled and run.
 #[cfg(all(doctest, feature = "memory"))]
 mod documents {
+    #[cfg(feature = "postgres")]
     #[doc = include_str!("../../README.md")]
     struct Readme;
 
     #[doc = include_str!("../../docs/semantics.md")]
     struct Semantics;
+
+    #[cfg(feature = "postgres")]
+    #[doc = include_str!("../../docs/sql.md")]
+    struct Sql;
 }

@@ -14,7 +14,7 @@ FROM {list $2: partition int, id text}
 {then} {p}ids i {then} {p}events e
 WHERE i.stream_id = $1 AND i."partition" = x."partition" AND i.id = {uuid x.id}
     AND e.stream_id = i.stream_id AND e."partition" = i."partition"
-    AND e.sequence = i.sequence
+    AND e.sequence = i.sequence {for update}
 
 -- name: put_ids
 INSERT INTO {p}ids (stream_id, "partition", id, sequence)

@@ -2,14 +2,14 @@
 
 use rheo::Rheo;
 
-/// The URL after `--url`, or the in-memory store.
-pub(crate) fn url() -> String {
+/// The URL after `--url`, or else the default.
+pub(crate) fn url(default: &str) -> String {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
-        [] => "memory:".into(),
+        [] => default.into(),
         [flag, url] if flag == "--url" => url.clone(),
         _ => {
-            eprintln!("The only argument is --url URL; without it, memory: is used.");
+            eprintln!("The only argument is --url URL; without it, {default} is used.");
             std::process::exit(2);
         }
     }

@@ -1,34 +1,34 @@
-//! Runs each example as a newcomer would, and checks what it prints.
-
-#![cfg(feature = "memory")]
+//! What each example prints, on whatever store.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+/// The examples that run on any store.
+pub(crate) const ON_ANY_STORE: [fn(&str); 4] = [quickstart, concepts, pipelines, market];
+
 /// Cargo builds the examples together with the tests, and puts them beside.
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.ancestors().nth(2).unwrap();
-    let example =
-        profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(example.exists(), "build it first: cargo build -p rheo --examples");
-    example
+    profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION)
 }
 
-fn run(name: &str, arguments: &[&str]) -> Output {
-    Command::new(example(name)).args(arguments).output().unwrap()
+pub(crate) fn run(name: &str, arguments: &[&str]) -> Output {
+    let example = example(name);
+    assert!(example.exists(), "build it first: cargo build -p rheo --examples --all-features");
+    Command::new(example).args(arguments).output().unwrap()
 }
 
 /// What the example prints, when it ends well.
-fn printed(name: &str) -> String {
-    let output = run(name, &["--url", "memory:"]);
+pub(crate) fn printed(name: &str, arguments: &[&str]) -> String {
+    let output = run(name, arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name} failed: {errors}");
+    assert!(output.status.success(), "{name} {arguments:?} failed: {errors}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// The lines of `expected`, all of them, in this order, others allowed between.
-fn assert_lines(printed: &str, expected: &str) {
+pub(crate) fn assert_lines(printed: &str, expected: &str) {
     let mut lines = printed.lines().map(str::trim);
     for line in expected.lines().map(str::trim).filter(|line| !line.is_empty()) {
         assert!(
@@ -38,9 +38,8 @@ fn assert_lines(printed: &str, expected: &str) {
     }
 }
 
-#[test]
-fn quickstart() {
-    let printed = printed("quickstart");
+pub(crate) fn quickstart(url: &str) {
+    let printed = printed("quickstart", &["--url", url]);
     let expected = "
         appended  0-1  Ada 12.50
         appended  1-1  Bob 80.00
@@ -55,8 +54,7 @@ fn quickstart() {
     }
 }
 
-#[test]
-fn concepts() {
+pub(crate) fn concepts(url: &str) {
     let expected = "
         30 curve updates in one partition at 2026-03-15T12:00:00Z
 
@@ -108,12 +106,11 @@ fn concepts() {
         8. A consumer
         archive processed 1..=30
         a second consumer of archive: already running";
-    assert_lines(&printed("concepts"), expected);
+    assert_lines(&printed("concepts", &["--url", url]), expected);
 }
 
-#[test]
-fn pipelines() {
-    let printed = printed("pipelines");
+pub(crate) fn pipelines(url: &str) {
+    let printed = printed("pipelines", &["--url", url]);
     let expected = "
         1. One by one
         12 trades, 780 shares
@@ -137,8 +134,7 @@ fn pipelines() {
     assert_lines(&printed, "trade 7, attempt 1: reject");
 }
 
-#[test]
-fn market() {
+pub(crate) fn market(url: &str) {
     let expected = "
         560 prices in 4 partitions, keyed by symbol
         symbol  latest price           lowest  highest  rejected
@@ -152,12 +148,5 @@ fn market() {
         summary      560    0             0
         25 dead letters, of which the first three:
         25 prices under 10, by a query";
-    assert_lines(&printed("market"), expected);
-}
-
-#[test]
-fn a_wrong_argument_is_told() {
-    let output = run("quickstart", &["--nosuch"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--url URL"));
+    assert_lines(&printed("market", &["--url", url]), expected);
 }
