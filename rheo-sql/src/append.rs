@@ -8,13 +8,11 @@ use rheo_core::{Event, Position, Result, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::{Dialect, Store};
 use crate::codec;
 use crate::db::{Arg, Conn, Row, args};
 use crate::error::{Failure, stream_not_found};
+use crate::{Dialect, Store};
 
-#[cfg(feature = "postgres")]
-use crate::hot::HotAppend;
 use crate::operation::Operation;
 use crate::state::{int, list};
 use crate::statements::Statement;
@@ -212,20 +210,16 @@ impl Store {
         Ok(events)
     }
 
-    #[cfg(feature = "postgres")]
     async fn append_as_fits(self: &Arc<Self>, request: &Append) -> Result<Vec<Event>> {
-        let plain = request.events.iter().all(|event| !event.idempotent);
-        if plain && self.statements.dialect() == Dialect::Postgres {
-            let events = self.once(HotAppend(request.clone())).await?;
+        #[cfg(feature = "postgres")]
+        if self.statements.dialect() == Dialect::Postgres
+            && request.events.iter().all(|event| !event.idempotent)
+        {
+            let events = self.once(crate::hot::HotAppend(request.clone())).await?;
             if !events.is_empty() {
                 return Ok(events);
             }
         }
-        self.write(request.clone()).await
-    }
-
-    #[cfg(not(feature = "postgres"))]
-    async fn append_as_fits(self: &Arc<Self>, request: &Append) -> Result<Vec<Event>> {
         self.write(request.clone()).await
     }
 
@@ -236,7 +230,11 @@ impl Store {
             let separator = if row == 0 { " (" } else { ", (" };
             let marks = (1..=COLUMNS).map(|column| {
                 let number = row * COLUMNS + column;
-                if column > TEXT_COLUMNS { format!("{{json ${number}}}") } else { format!("${number}") }
+                if column > TEXT_COLUMNS {
+                    format!("{{json ${number}}}")
+                } else {
+                    format!("${number}")
+                }
             });
             let marks = marks.collect::<Vec<_>>().join(", ");
             text.push_str(&format!("{separator}{marks})"));

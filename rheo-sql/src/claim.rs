@@ -5,17 +5,13 @@ use std::sync::Arc;
 
 use rheo_core::backend::{Claim, Settlement};
 use rheo_core::progress::{ClaimTurn, Granted, OpenRun, Progress};
-use rheo_core::{
-    Delivery, Granting, LeaseId, Outcome, Position, Result, Token,
-};
+use rheo_core::{Delivery, Granting, LeaseId, Outcome, Position, Result, Token};
 use serde_json::json;
 
 use crate::Store;
 use crate::codec;
 use crate::db::{Conn, Row, args};
 use crate::error::Failure;
-#[cfg(feature = "postgres")]
-use crate::{Dialect, hot::HotClaim};
 use crate::operation::Operation;
 use crate::state::{Cursor, Group, NEVER, Piece, int, list, open_run};
 
@@ -153,9 +149,8 @@ impl Claiming<'_> {
     /// Whether the claim has enough in these runs. Leases whose attempts are
     /// used up become dead letters instead.
     fn is_filled_by(&self, open: &[OpenRun]) -> bool {
-        let handed_out = |run: &&OpenRun| {
-            run.fence.is_none() || run.attempt < self.group.settings.max_attempts
-        };
+        let handed_out =
+            |run: &&OpenRun| run.fence.is_none() || run.attempt < self.group.settings.max_attempts;
         let events = open.iter().filter(handed_out).map(|run| run.last - run.first + 1);
         events.sum::<u64>() >= self.left() as u64
     }
@@ -173,7 +168,8 @@ impl Claiming<'_> {
         if granted.is_empty() {
             return Ok(());
         }
-        let ranges = granted.iter().map(|run| json!({"first": int(run.first), "last": int(run.last)}));
+        let ranges =
+            granted.iter().map(|run| json!({"first": int(run.first), "last": int(run.last)}));
         let args = args![self.group.stream_id, partition, list(ranges)];
         let rows = conn.rows(&store.sql("events_in"), args).await?;
         let mut rows = rows.iter().peekable();
@@ -210,8 +206,8 @@ impl Store {
         let turn = self.next_turn(&request.group);
         let claim = ClaimInTurn { claim: request.clone(), turn };
         #[cfg(feature = "postgres")]
-        if self.statements.dialect() == Dialect::Postgres {
-            let deliveries = self.once(HotClaim(claim.clone())).await?;
+        if self.statements.dialect() == crate::Dialect::Postgres {
+            let deliveries = self.once(crate::hot::HotClaim(claim.clone())).await?;
             if !deliveries.is_empty() {
                 return Ok(deliveries);
             }

@@ -296,7 +296,9 @@ impl Row {
     /// MySQL's names are byte strings.
     pub(crate) fn opt_text(&self, index: usize) -> Result<Option<String>, Failure> {
         let bytes = column!(self, index, Option<Vec<u8>>).map_err(|error| corrupt(index, error))?;
-        bytes.map(|bytes| String::from_utf8(bytes).map_err(|error| corrupt(index, error))).transpose()
+        bytes
+            .map(|bytes| String::from_utf8(bytes).map_err(|error| corrupt(index, error)))
+            .transpose()
     }
 }
 

@@ -22,10 +22,9 @@ impl Dialect {
             #[cfg(feature = "sqlite")]
             Self::Sqlite => &[include_str!("sqlite/statements.sql")],
             #[cfg(feature = "postgres")]
-            Self::Postgres => &[
-                include_str!("postgres/statements.sql"),
-                include_str!("postgres/hot.sql"),
-            ],
+            Self::Postgres => {
+                &[include_str!("postgres/statements.sql"), include_str!("postgres/hot.sql")]
+            }
             #[cfg(feature = "mysql")]
             Self::MySql => &[include_str!("mysql/statements.sql")],
         }
@@ -126,7 +125,8 @@ impl Dialect {
             #[cfg(feature = "mysql")]
             Self::MySql => {
                 let columns = each(&|name, kind| {
-                    let kind = if kind == "int" { "BIGINT" } else { "LONGTEXT" };
+                    let kind =
+                        if kind == "int" { "BIGINT" } else { "LONGTEXT CHARACTER SET utf8mb4" };
                     format!(r#""{name}" {kind} PATH '$.{name}'"#)
                 });
                 format!("JSON_TABLE({argument}, '$[*]' COLUMNS({columns})) AS x")

@@ -4,31 +4,39 @@ use std::sync::Arc;
 
 use rheo_core::backend::{LeaseRefusal, Range, Renew, Settle, Settlement};
 use rheo_core::progress::{OpenRun, Progress};
-use rheo_core::{Outcome, Result, Timestamp, Token};
+use rheo_core::{Effect, Outcome, Result, Timestamp, Token};
 
 use crate::Store;
 use crate::db::Conn;
 use crate::error::Failure;
-#[cfg(feature = "postgres")]
-use crate::{Dialect, hot::HotAck};
 use crate::operation::Operation;
 use crate::state::{Cursor, Group, Piece};
 
 type Answer<T> = Result<T, LeaseRefusal>;
 
+/// What came of settling.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// For each lease, in the order given.
+    pub(crate) answers: Vec<Answer<()>>,
+    /// Whether others may have something to claim now.
+    pub(crate) frees: bool,
+}
+
 impl Operation for Settle {
     const NAME: &'static str = "settle";
-    type Output = Vec<Answer<()>>;
+    type Output = Settled;
 
     async fn run(&self, store: &Store, conn: &mut Conn<'_>) -> Result<Self::Output, Failure> {
         let leases = Leases::of(&self.settlements, |settlement| &settlement.token);
         let group = store.find_group(conn, Self::NAME, &self.group, self.now).await?;
         let acks = self.settlements.iter().any(|settlement| settlement.outcome == Outcome::Ack);
-        leases
-            .change(store, conn, &group, acks, |progress, settlements: &[&Settlement]| {
-                progress.settle(settlements, group.now, &group.settings)
-            })
-            .await
+        let settle = |progress: &mut Progress, settlements: &[&Settlement]| {
+            progress.settle(settlements, group.now, &group.settings)
+        };
+        let answers = leases.change(store, conn, &group, acks, settle).await?;
+        let frees = group.settings.ordered || self.settlements.iter().any(hands_back);
+        Ok(Settled { answers, frees })
     }
 }
 
@@ -51,24 +59,33 @@ impl Operation for Renew {
 impl Store {
     /// Settles in transactions of its own.
     pub(crate) async fn settle(self: &Arc<Self>, request: &Settle) -> Result<Vec<Answer<()>>> {
-        let mut rest = request.clone();
+        let done = self.ack_whole_runs(request).await?;
         let mut answers = vec![Ok(()); request.settlements.len()];
-        let mut left: Vec<usize> = (0..answers.len()).collect();
-        #[cfg(feature = "postgres")]
-        if self.statements.dialect() == Dialect::Postgres {
-            let done = self.once(HotAck(request.clone())).await?;
-            left.retain(|&place| !done[place]);
-            rest.settlements = left.iter().map(|&at| request.settlements[at].clone()).collect();
+        let left: Vec<usize> = (0..answers.len()).filter(|&place| !done[place]).collect();
+        if left.is_empty() {
+            return Ok(answers);
         }
-        if !left.is_empty() {
-            for (place, answer) in left.into_iter().zip(self.write(rest).await?) {
-                answers[place] = answer;
-            }
+        let settlements = left.iter().map(|&place| request.settlements[place].clone()).collect();
+        let rest = Settle { settlements, ..request.clone() };
+        let settled = self.write(rest).await.map_err(|error| {
+            if left.len() < done.len() { error.with_effect(Effect::Unknown) } else { error }
+        })?;
+        for (place, answer) in left.into_iter().zip(settled.answers) {
+            answers[place] = answer;
         }
-        if hands_back(&request.settlements) {
+        if settled.frees {
             self.ring(&request.group.stream.name);
         }
         Ok(answers)
+    }
+
+    /// Acks what one statement can, and tells for each settlement whether it is done.
+    async fn ack_whole_runs(self: &Arc<Self>, request: &Settle) -> Result<Vec<bool>> {
+        #[cfg(feature = "postgres")]
+        if self.statements.dialect() == crate::Dialect::Postgres {
+            return self.once(crate::hot::HotAck(request.clone())).await;
+        }
+        Ok(vec![false; request.settlements.len()])
     }
 }
 
@@ -134,7 +151,8 @@ impl<'a, T> Leases<'a, T> {
         apply: impl Fn(&mut Progress, &[&'a T]) -> Vec<Answer<A>>,
     ) -> Result<Vec<Answer<A>>, Failure> {
         let mut answers = vec![Err(LeaseRefusal::Stale); self.items.len()];
-        let numbers: Vec<u32> = self.by_partition().map(|places| self.partition(places[0])).collect();
+        let numbers: Vec<u32> =
+            self.by_partition().map(|places| self.partition(places[0])).collect();
         let cursors = store.lock_cursors(conn, group, numbers).await?;
         let ranges = self.ranges();
         let mut runs = store.runs_in(conn, group, &ranges).await?;
@@ -181,9 +199,7 @@ pub(crate) fn widened(ranges: &[Range]) -> Vec<Range> {
     ranges.iter().map(widen).collect()
 }
 
-/// Whether settling may give others something to claim.
-pub(crate) fn hands_back(settlements: &[Settlement]) -> bool {
-    let handed_back =
-        |outcome: &Outcome| matches!(outcome, Outcome::Retry { .. } | Outcome::Release);
-    settlements.iter().any(|settlement| handed_back(&settlement.outcome))
+/// Whether the event becomes claimable again.
+fn hands_back(settlement: &Settlement) -> bool {
+    matches!(settlement.outcome, Outcome::Retry { .. } | Outcome::Release)
 }

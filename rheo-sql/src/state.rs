@@ -122,7 +122,8 @@ impl Store {
         group: &Group,
         partitions: impl IntoIterator<Item = u32>,
     ) -> Result<Vec<Cursor>, Failure> {
-        let partitions = list(partitions.into_iter().map(|partition| json!({"partition": partition})));
+        let partitions =
+            list(partitions.into_iter().map(|partition| json!({"partition": partition})));
         let rows = conn.rows(&self.sql(statement), args![group.id, partitions]).await?;
         rows.iter().map(cursor).collect()
     }
@@ -178,7 +179,8 @@ impl Store {
         }
         let at = args![group.id, piece.cursor.partition];
         let stood = piece.parts.open.iter().map(|run| run.first);
-        let gone = rows_gone(stood, &changes.removed_open, changes.put_open.iter().map(|run| run.first));
+        let gone =
+            rows_gone(stood, &changes.removed_open, changes.put_open.iter().map(|run| run.first));
         self.change(conn, "remove_runs", &at, gone).await?;
         self.change(conn, "put_runs", &at, changes.put_open.iter().map(run_row).collect()).await?;
 

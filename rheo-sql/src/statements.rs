@@ -138,9 +138,10 @@ impl Statements {
 
 /// The statements of a file, each with its name.
 pub(crate) fn named(file: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    file.split("-- name: ").skip(1).filter_map(|part| part.split_once('\n')).map(|(name, text)| {
-        (name.trim(), text.trim().trim_end_matches(';'))
-    })
+    file.split("-- name: ")
+        .skip(1)
+        .filter_map(|part| part.split_once('\n'))
+        .map(|(name, text)| (name.trim(), text.trim().trim_end_matches(';')))
 }
 
 /// Replaces `$1`, `$2`, … with question marks, and returns which came in turn.

@@ -69,6 +69,11 @@ impl Store {
     }
 
     /// Runs an operation that is a single statement.
+    #[cfg(feature = "postgres")]
+    #[cfg_attr(
+        not(any(feature = "postgres", test)),
+        expect(dead_code, reason = "only PostgreSQL does so much in one")
+    )]
     pub(crate) async fn once<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output> {
         // Elsewhere a statement outside a transaction would obey the session's defaults.
         let alone = self.facts.lone_statements;

@@ -3,9 +3,7 @@
 use std::future::Future;
 
 use rheo_core::backend::{Append, Settle};
-use rheo_core::{
-    Effect, Error, ErrorKind, Event, Lease, NewEvent, Outcome, Result, Rheo,
-};
+use rheo_core::{Effect, Error, ErrorKind, Event, Lease, NewEvent, Outcome, Result, Rheo};
 
 use crate::Sql;
 use crate::db::Conn;
@@ -113,7 +111,7 @@ impl InTransaction for Rheo {
         let mut conn = transaction.into();
         let sql = backend(self, Settle::NAME, &conn)?;
         for request in self.resolve_settle([(lease, outcome)]).await? {
-            for answer in sql.run_in(&request, &mut conn).await? {
+            for answer in sql.run_in(&request, &mut conn).await?.answers {
                 answer.map_err(|refusal| {
                     let (stream, group) = (lease.stream(), lease.group());
                     refusal.to_error(Settle::NAME, stream, group, lease.position())

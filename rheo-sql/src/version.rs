@@ -1,5 +1,7 @@
 //! [`ServerFacts`]: what the live server says of itself, and whether Rheo can work with it.
 
+#[cfg(feature = "mysql")]
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -123,30 +125,45 @@ async fn read_postgres(conn: &mut Conn<'_>) -> Result<ServerFacts, Failure> {
 #[cfg(feature = "mysql")]
 async fn read_mysql(conn: &mut Conn<'_>) -> Result<ServerFacts, Failure> {
     let facts = "SHOW VARIABLES WHERE Variable_name IN ('version', 'max_allowed_packet', \
-        'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'binlog_format')";
-    let rows = ask(conn, facts).await?;
-    let mut variables = std::collections::HashMap::new();
-    for row in &rows {
+        'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'binlog_format', \
+        'character_set_client', 'character_set_results', 'autocommit')";
+    let mut variables = HashMap::new();
+    for row in ask(conn, facts).await? {
         variables.insert(row.text(0)?.to_lowercase(), row.text(1)?);
     }
     let variable = |name: &str| variables.get(name).map_or("", String::as_str);
     let server = mysql_server(variable("version"))?;
-    let logs = variable("log_bin") == "ON";
-    if logs && variable("binlog_format") == "STATEMENT" {
-        return Err(config("Rheo needs binlog_format ROW or MIXED on this server").into());
-    }
+    check_mysql_session(&variable)?;
     let flushes = variable("innodb_flush_log_at_trx_commit") == "1";
+    let logs_safely = variable("log_bin") != "ON" || variable("sync_binlog") == "1";
     // MySQL's redo log takes no value above a tenth of its size.
     let most = if server.product == "MySQL" { 8 << 20 } else { usize::MAX };
     let packet: usize = variable("max_allowed_packet").parse().unwrap_or(1 << 20);
     Ok(ServerFacts {
         server,
-        durable: flushes && (!logs || variable("sync_binlog") == "1"),
+        durable: flushes && logs_safely,
         event_bytes: packet.saturating_sub(64 << 10).min(most),
         // Its sessions begin with repeatable reads.
         lone_statements: false,
         file: None,
     })
+}
+
+#[cfg(feature = "mysql")]
+fn check_mysql_session<'a>(variable: &impl Fn(&str) -> &'a str) -> Result<()> {
+    for name in ["character_set_client", "character_set_results"] {
+        let set = variable(name);
+        if set != "utf8mb4" {
+            return Err(config(format!("{name} is {set}: Rheo needs utf8mb4")));
+        }
+    }
+    if variable("autocommit") != "ON" {
+        return Err(config("autocommit is off: Rheo needs it on"));
+    }
+    if variable("log_bin") == "ON" && variable("binlog_format") == "STATEMENT" {
+        return Err(config("binlog_format is STATEMENT: Rheo needs ROW or MIXED"));
+    }
+    Ok(())
 }
 
 /// Which server it is, by a version such as `10.11.4-MariaDB-1` or `8.0.36`.

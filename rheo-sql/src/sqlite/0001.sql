@@ -95,8 +95,13 @@ CREATE INDEX {n}dead_at ON {p}dead (group_id, dead_at, sequence, "partition");
 
 -- The log as people query it.
 CREATE VIEW {p}log AS
-SELECT s.name AS stream, e."partition", e.sequence, e.id,
-    strftime('%Y-%m-%dT%H:%M:%S', e.timestamp / 1000000, 'unixepoch')
-        || printf('.%06dZ', e.timestamp % 1000000) AS timestamp,
+SELECT s.name AS stream, e."partition", e.sequence,
+    lower(substr(hex(e.id), 1, 8) || '-' || substr(hex(e.id), 9, 4) || '-'
+        || substr(hex(e.id), 13, 4) || '-' || substr(hex(e.id), 17, 4) || '-'
+        || substr(hex(e.id), 21)) AS id,
+    -- Before 1970 as well the fraction counts upwards.
+    strftime('%Y-%m-%dT%H:%M:%S',
+            (e.timestamp - (e.timestamp % 1000000 + 1000000) % 1000000) / 1000000, 'unixepoch')
+        || printf('.%06dZ', (e.timestamp % 1000000 + 1000000) % 1000000) AS timestamp,
     e.type, e."key", e.metadata, e.payload
 FROM {p}events e JOIN {p}streams s ON s.id = e.stream_id;
