@@ -104,7 +104,7 @@ fn beginning(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use Condition::{Equals, Exists, Greater, In};
+    use Condition::{Equals, Exists, In};
     use serde_json::json;
 
     use super::*;
@@ -125,7 +125,7 @@ mod tests {
         {
             assert_eq!(found(In(vec![json!(1), not_found])), None);
         }
-        assert_eq!(found(Greater(json!(1))), None);
+        assert_eq!(found(Condition::Greater(json!(1))), None);
     }
 
     #[cfg(feature = "postgres")]
@@ -134,10 +134,10 @@ mod tests {
         let a_b = path(&["a", "b\"c"]);
         let leads = |condition| json_path(&a_b, &condition);
         assert_eq!(leads(Exists), r#"$."a"."b\"c""#);
-        assert_eq!(leads(Greater(json!(1.5))), r#"$."a"."b\"c" ? (@ > 1.5)"#);
-        assert_eq!(leads(Greater(json!("x"))), r#"$."a"."b\"c" ? (@ > "x")"#);
-        assert_eq!(leads(Greater(json!(1e300))), leads(Exists));
-        assert_eq!(leads(Greater(json!([1]))), leads(Exists));
+        assert_eq!(leads(Condition::Greater(json!(1.5))), r#"$."a"."b\"c" ? (@ > 1.5)"#);
+        assert_eq!(leads(Condition::Greater(json!("x"))), r#"$."a"."b\"c" ? (@ > "x")"#);
+        assert_eq!(leads(Condition::Greater(json!(1e300))), leads(Exists));
+        assert_eq!(leads(Condition::Greater(json!([1]))), leads(Exists));
     }
 
     #[cfg(any(feature = "sqlite", feature = "mysql"))]

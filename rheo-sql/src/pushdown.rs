@@ -34,6 +34,7 @@ pub(crate) struct Asked {
     /// Conditions on the event `e`, each with AND before it.
     pub(crate) conditions: String,
     /// Further ones, that an index of contents can serve.
+    #[cfg(feature = "postgres")]
     pub(crate) by_index: String,
     /// The same, written so that it cannot.
     pub(crate) by_reading: String,
@@ -51,6 +52,7 @@ impl Asked {
             nothing: false,
             exact: true,
             conditions: String::new(),
+            #[cfg(feature = "postgres")]
             by_index: String::new(),
             by_reading: String::new(),
             args: Vec::new(),

@@ -69,7 +69,6 @@ impl Store {
     }
 
     /// Runs an operation that is a single statement.
-    #[cfg(feature = "postgres")]
     #[cfg_attr(
         not(any(feature = "postgres", test)),
         expect(dead_code, reason = "only PostgreSQL does so much in one")

@@ -13,19 +13,20 @@ use crate::{Error, ErrorKind, Event, NewEvent, Result, StreamName};
 
 type AppendLane = Lane<RoutedEvent, Event>;
 
-/// One lane for each stream.
+/// One lane for each partition: a write that is held up, as by the lock of a
+/// long transaction, holds up no other partition.
 #[derive(Debug, Default)]
-pub(super) struct AppendLanes(Mutex<HashMap<StreamRef, Arc<AppendLane>>>);
+pub(super) struct AppendLanes(Mutex<HashMap<(StreamRef, u32), Arc<AppendLane>>>);
 
 impl AppendLanes {
     pub(super) fn remove(&self, stream: &StreamName) {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.retain(|known, _| known.name != *stream);
+        lanes.retain(|(known, _), _| known.name != *stream);
     }
 
-    fn get(&self, rheo: &Rheo, stream: &StreamRef) -> Arc<AppendLane> {
+    fn get(&self, rheo: &Rheo, stream: &StreamRef, partition: u32) -> Arc<AppendLane> {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lane = lanes.entry(stream.clone()).or_insert_with(|| {
+        let lane = lanes.entry((stream.clone(), partition)).or_insert_with(|| {
             // Weak: the instance owns the lane, not the lane the instance.
             let (inner, stream) = (Arc::downgrade(&rheo.inner), stream.clone());
             Arc::new(Lane::new(
@@ -47,7 +48,7 @@ impl AppendLanes {
 impl Rheo {
     /// Appends one event, and returns it as stored.
     ///
-    /// Where each write costs a round trip, concurrent calls on one stream go
+    /// Where each write costs a round trip, concurrent calls on one partition go
     /// to the store together.
     ///
     /// # Errors
@@ -137,11 +138,13 @@ impl Rheo {
         stream: &StreamRef,
         events: Vec<RoutedEvent>,
     ) -> Result<Vec<Event>> {
-        if self.inner.capabilities.mechanisms.coalesced_writes {
-            self.in_time("append", self.inner.appends.get(self, stream).submit(events)).await
-        } else {
-            let stream = stream.clone();
-            self.append_now(Append { stream, events }).await
+        let coalesced = self.inner.capabilities.mechanisms.coalesced_writes;
+        match one_partition(&events).filter(|_| coalesced) {
+            Some(partition) => {
+                let lane = self.inner.appends.get(self, stream, partition);
+                self.in_time("append", lane.submit(events)).await
+            }
+            None => self.append_now(Append { stream: stream.clone(), events }).await,
         }
     }
 
@@ -151,4 +154,10 @@ impl Rheo {
         counter!("rheo_events_total", "operation" => "append").increment(events.len() as u64);
         Ok(events)
     }
+}
+
+/// The partition that all the events are routed to, if it is one.
+fn one_partition(events: &[RoutedEvent]) -> Option<u32> {
+    let partition = events.first()?.partition;
+    events.iter().all(|event| event.partition == partition).then_some(partition)
 }
