@@ -175,17 +175,22 @@ impl Dialect {
     }
 
     /// The columns of an event.
-    pub(crate) const fn event_columns(self) -> &'static str {
-        const TEXT: &str = r#"e."partition", e.sequence, e.id, e.timestamp, e.type, e."key", e.metadata, e.payload"#;
+    pub(crate) fn event_columns(self) -> String {
+        let text = self.document_as_text();
+        format!(
+            r#"e."partition", e.sequence, e.id, e.timestamp, e.type, e."key", e.metadata{text}, e.payload{text}"#
+        )
+    }
+
+    /// What makes text of a document.
+    const fn document_as_text(self) -> &'static str {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => TEXT,
+            Self::Sqlite => "",
             #[cfg(feature = "postgres")]
-            Self::Postgres => {
-                r#"e."partition", e.sequence, e.id, e.timestamp, e.type, e."key", e.metadata::text, e.payload::text"#
-            }
+            Self::Postgres => "::text",
             #[cfg(feature = "mysql")]
-            Self::MySql => TEXT,
+            Self::MySql => "",
         }
     }
 

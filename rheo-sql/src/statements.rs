@@ -119,7 +119,7 @@ impl Statements {
         match mark.split_once(' ') {
             None if mark == "n" => self.names.prefix.clone(),
             None if mark == "then" => self.dialect.join_in_order().into(),
-            None if mark == "event" => self.dialect.event_columns().into(),
+            None if mark == "event" => self.dialect.event_columns(),
             None => self.names.table_prefix(),
             Some(("list", list)) => {
                 let (argument, columns) = list.split_once(": ").unwrap_or((list, ""));
@@ -162,4 +162,44 @@ fn without_numbers(text: &str) -> (String, Vec<usize>) {
         plain.push_str(&part[digits..]);
     }
     (plain, order)
+}
+
+#[cfg(all(test, feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::Options;
+
+    #[test]
+    fn no_statement_hides_another() {
+        let names = |files: &[&'static str]| -> Vec<_> {
+            files.iter().flat_map(|file| named(file)).map(|(name, _)| name).collect()
+        };
+        for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::MySql] {
+            for names in [names(COMMON), names(dialect.statements())] {
+                assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "{names:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_mark_is_left() {
+        for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::MySql] {
+            let statements = Statements::new(dialect, &Options::default());
+            for (name, statement) in &statements.by_name {
+                assert!(!statement.text.contains(['{', '}']), "{name}: {}", statement.text);
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_without_numbers_are_named_in_turn() {
+        let statements = Statements::new(Dialect::MySql, &Options::default());
+        let statement =
+            statements.adapt(r#"SELECT "key", '$.a' FROM {p}t WHERE a = $2 AND b = $1"#);
+        let text = "SELECT `key`, '$.a' FROM rheo_t WHERE a = ? AND b = ?";
+        assert_eq!(&*statement.text, text);
+        assert_eq!(statement.order.as_deref(), Some(&[1, 0][..]));
+    }
 }

@@ -11,11 +11,11 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use crate::config::Options;
+use crate::connect::version::ServerFacts;
 use crate::error::Failure;
 use crate::operation::Operation;
 use crate::pool::{Pool, Taken, Use};
 use crate::statements::{Statement, Statements};
-use crate::version::ServerFacts;
 use crate::wake::Waking;
 
 /// How often an operation runs before its conflicts are the caller's.

@@ -40,11 +40,14 @@ const NO_TABLES: &str =
 const OTHER_TABLES: &str = "the tables are not as this version of Rheo makes them";
 const DISK_FULL: &str = "the database's disk is full";
 const NO_WRITES: &str = "the database accepts no writes: it is read-only, or a standby";
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 const NO_LOGIN: &str = "the user or the password is wrong";
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 const NO_DATABASE: &str = "there is no database of that name";
 const TOO_LARGE: &str = "a value is larger than the database takes";
 const CANCELLED: &str = "the database cancelled the statement, which took too long";
 const BROKEN: &str = "the database cannot be reached, or the connection to it broke";
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 const ENDED: &str = "the server ended the connection";
 const NOT_RHEOS: &str = "the database holds something that Rheo did not write";
 

@@ -4,6 +4,13 @@
 //! page of rows at a time, since events come in the order of their sequences
 //! whatever their partition.
 
+mod bounds;
+#[cfg(feature = "postgres")]
+mod candidates;
+mod content;
+mod pushdown;
+mod spans;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -15,9 +22,9 @@ use crate::codec;
 use crate::db::{Conn, Row, args};
 use crate::error::Failure;
 use crate::operation::Operation;
-use crate::pushdown::Asked;
+use crate::search::pushdown::Asked;
+use crate::search::spans::Spans;
 use crate::seek::{Place, find_places};
-use crate::spans::Spans;
 
 /// How many partitions one statement looks into.
 const LANES: usize = 64;

@@ -12,9 +12,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Dialect;
-use crate::bounds::Bounds;
-use crate::content;
 use crate::db::Arg;
+use crate::search::bounds::Bounds;
+use crate::search::content;
 
 /// The longest list that the database is asked to check.
 const LONGEST_LIST: usize = 64;

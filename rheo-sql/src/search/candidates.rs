@@ -9,9 +9,9 @@ use rheo_core::{Order, Position, Result};
 
 use crate::db::{Arg, Conn, args};
 use crate::error::Failure;
-use crate::pushdown::Asked;
 use crate::search::Finder;
-use crate::spans::Spans;
+use crate::search::pushdown::Asked;
+use crate::search::spans::Spans;
 use crate::state::int;
 
 /// How many events the first walk goes through at least.

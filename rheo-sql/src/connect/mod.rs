@@ -1,5 +1,13 @@
 //! How a [`Sql`] comes about: from a URL, or on a pool that the host owns.
 
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+pub(crate) mod version;
+
 use std::sync::{Arc, Mutex};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use std::time::Duration;
@@ -8,11 +16,11 @@ use rheo_core::{Effect, Error, ErrorKind, Result};
 use tokio::time::timeout;
 
 use crate::config::{Options, config};
+use crate::connect::version::{ServerFacts, read_facts};
 use crate::error::Failure;
 use crate::pool::{Pool, Use};
 use crate::statements::Statements;
 use crate::trouble::{cause, trouble};
-use crate::version::{ServerFacts, read_facts};
 use crate::wake::{Bells, Waking};
 use crate::{Sql, Store};
 
@@ -70,11 +78,11 @@ impl Sql {
     pub async fn connect_with(url: &str, options: Options) -> Result<Arc<Self>> {
         let opened = match url.split(':').next().unwrap_or_default() {
             #[cfg(feature = "sqlite")]
-            "sqlite" => crate::open_sqlite::open(url, options).await?,
+            "sqlite" => crate::connect::sqlite::open(url, options).await?,
             #[cfg(feature = "postgres")]
-            "postgres" | "postgresql" => crate::open_postgres::open(url, options).await?,
+            "postgres" | "postgresql" => crate::connect::postgres::open(url, options).await?,
             #[cfg(feature = "mysql")]
-            "mysql" | "mariadb" => crate::open_mysql::open(url, options).await?,
+            "mysql" | "mariadb" => crate::connect::mysql::open(url, options).await?,
             scheme => return Err(unknown_scheme(scheme)),
         };
         start(opened, true).await
