@@ -229,16 +229,22 @@ impl Store {
         for row in 0..count {
             let separator = if row == 0 { " (" } else { ", (" };
             let marks = (1..=COLUMNS).map(|column| {
-                let number = row * COLUMNS + column;
-                if column > TEXT_COLUMNS {
-                    format!("{{json ${number}}}")
-                } else {
-                    format!("${number}")
-                }
+                let mark = self.mark(row * COLUMNS + column);
+                if column > TEXT_COLUMNS { format!("{{json {mark}}}") } else { mark }
             });
             let marks = marks.collect::<Vec<_>>().join(", ");
             text.push_str(&format!("{separator}{marks})"));
         }
         self.statements.adapt(&text)
+    }
+
+    /// What stands for an argument that comes in turn. SQLite looks each one
+    /// that has a number up among all others, which takes long with hundreds.
+    fn mark(&self, number: usize) -> String {
+        #[cfg(feature = "sqlite")]
+        if self.statements.dialect() == Dialect::Sqlite {
+            return "?".into();
+        }
+        format!("${number}")
     }
 }

@@ -14,8 +14,8 @@ use crate::table::{ROUNDS, Row, Table, rate, side_by_side};
 pub(crate) async fn measure(place: &Place, table: &Table) {
     match place.store {
         "postgres" => {
-            against_queue(place, table, Case::new(4, 4, 20_000, 20_000, "3")).await;
-            against_queue(place, table, Case::new(4, 1, 20_000, 20_000, "3")).await;
+            against_queue(place, table, Case::new(4, 4, 100_000, 100_000, "3")).await;
+            against_queue(place, table, Case::new(4, 1, 100_000, 100_000, "3")).await;
         }
         "sqlite" => against_queue(place, table, Case::new(1, 1, 20_000, 2000, "10")).await,
         _ => against_queue(place, table, Case::new(4, 4, 20_000, 2000, "")).await,

@@ -27,7 +27,8 @@ use std::env;
 
 use place::{Place, STORES};
 // The crate's own files, from which plans are made, look for these here.
-use plans::texts::{Dialect, config};
+#[allow(unused_imports, reason = "some look only where they are tested")]
+use plans::texts::{Dialect, config, config::Options};
 use table::Table;
 
 const ROWS: [&str; 6] = ["append", "consume", "singles", "history", "garbage", "waking"];

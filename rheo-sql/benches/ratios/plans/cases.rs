@@ -86,12 +86,12 @@ pub(super) fn of(store: &str, (stream_id, group_id): (String, String)) -> Vec<Ca
             WHERE e.stream_id = $1 AND e."partition" = $2 AND e.sequence BETWEEN $3 AND $4
                 AND {condition} ORDER BY e.sequence LIMIT $5"#
         );
-        let args = format!("STREAM_ID; 2; 1; 7500; 100; {value}");
+        let args = format!("STREAM_ID; 2; 1; 5000; 100; {value}");
         cases.push(case(title, statements.adapt(&text), &args));
     }
     if store == "postgres" {
         let args =
-            r#"STREAM_ID; '{"customer":"customer-17"}'; '{0,2}'; '{1,1}'; '{7500,7500}'; 20000"#;
+            r#"STREAM_ID; '{"customer":"customer-17"}'; '{0,2}'; '{1,1}'; '{5000,5000}'; 20000"#;
         cases.push(case("search by containment", statements.adapt(CANDIDATES), args));
     }
     cases

@@ -15,9 +15,11 @@ use crate::place::Place;
 
 const STREAMS: u32 = 10;
 const PARTITIONS: u32 = 4;
-const EVENTS_OF_A_STREAM: u64 = 30_000;
+const EVENTS_OF_A_STREAM: u64 = 20_000;
+/// Streams with a group each and no events.
+const NEIGHBOURS: u32 = 500;
 /// Claims of one group that stay open, of few events each.
-const OPEN_CLAIMS: usize = 3000;
+const OPEN_CLAIMS: usize = 1000;
 
 /// Prints the page, with a section for each store.
 pub(crate) async fn print(stores: &[&'static str]) {
@@ -49,6 +51,11 @@ const ANALYZE_MYSQL: &str = "ANALYZE TABLE rheo_streams, rheo_partitions, rheo_e
     rheo_groups, rheo_cursors, rheo_runs, rheo_attempts";
 
 async fn fill_tables(rheo: &Rheo) {
+    for number in 0..NEIGHBOURS {
+        let stream = format!("neighbour-{number}");
+        rheo.create_stream(&stream, PARTITIONS).await.expect("a new stream");
+        rheo.create_group(&stream, "group-1", GroupOptions::default()).await.expect("a new group");
+    }
     for number in 0..STREAMS {
         let stream = format!("stream-{number}");
         rheo.create_stream(&stream, PARTITIONS).await.expect("a new stream");

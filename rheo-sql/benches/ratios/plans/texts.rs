@@ -4,7 +4,7 @@
 #[allow(dead_code, unreachable_pub, reason = "the crate needs more of it")]
 mod dialect;
 #[path = "../../../src/statements.rs"]
-#[allow(dead_code, reason = "the crate needs more of it")]
+#[allow(dead_code, unused_imports, reason = "the crate needs more of it")]
 mod statements;
 
 /// What the statements are told about the crate's options.
@@ -15,10 +15,17 @@ pub(crate) mod config {
         pub(crate) names: Names,
         pub(crate) transaction_pooling: bool,
     }
+
+    impl Default for Options {
+        fn default() -> Self {
+            let names = Names { schema: None, prefix: "rheo_".into() };
+            Self { names, transaction_pooling: false }
+        }
+    }
 }
 
 pub(crate) use dialect::Dialect;
-pub(super) use statements::{Names, Statement, Statements};
+pub(super) use statements::{Statement, Statements};
 
 /// All statements of a store, on tables named as by default.
 pub(super) fn of(store: &str) -> Statements {
@@ -27,6 +34,5 @@ pub(super) fn of(store: &str) -> Statements {
         "postgres" => Dialect::Postgres,
         _ => Dialect::MySql,
     };
-    let names = Names { schema: None, prefix: "rheo_".into() };
-    Statements::new(dialect, &config::Options { names, transaction_pooling: false })
+    Statements::new(dialect, &config::Options::default())
 }
