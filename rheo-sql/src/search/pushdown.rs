@@ -111,7 +111,14 @@ impl Asked {
         match arg(value) {
             Some(value) => {
                 let value = self.bind(value);
-                let _ = write!(self.conditions, " AND {column} {operator} {value}");
+                let condition = format!("{column} {operator} {value}");
+                let condition = match self.dialect {
+                    // Else it walks the primary key rather than an index that narrows more.
+                    #[cfg(feature = "sqlite")]
+                    Dialect::Sqlite if operator == "=" => format!("unlikely({condition})"),
+                    _ => condition,
+                };
+                let _ = write!(self.conditions, " AND {condition}");
             }
             None => self.nothing = true,
         }

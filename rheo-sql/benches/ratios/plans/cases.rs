@@ -81,6 +81,10 @@ pub(super) fn of(store: &str, (stream_id, group_id): (String, String)) -> Vec<Ca
     }
     cases.extend(GENERAL.iter().map(named));
     for (title, condition, value) in SEARCHES {
+        let condition = match store {
+            "sqlite" => format!("unlikely({condition})"),
+            _ => condition.to_string(),
+        };
         let text = format!(
             r#"SELECT {{event}} FROM {{p}}events e
             WHERE e.stream_id = $1 AND e."partition" = $2 AND e.sequence BETWEEN $3 AND $4
