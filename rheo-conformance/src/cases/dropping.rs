@@ -172,7 +172,7 @@ async fn drained(trial: &Trial) -> Rheo {
     for partition in 0..PARTITIONS {
         append_to(&rheo, partition, EARLY).await;
     }
-    trial.advance_micros(1);
+    trial.advance_secs(1);
     for partition in 0..PARTITIONS {
         append_to(&rheo, partition, EACH - EARLY).await;
     }
