@@ -110,7 +110,9 @@ fn updated() -> Option<(String, String)> {
 
 fn check() -> ExitCode {
     match updated() {
-        Some((text, mended)) if text == mended => ExitCode::SUCCESS,
+        Some((text, mended)) if without_versions(&text) == without_versions(&mended) => {
+            ExitCode::SUCCESS
+        }
         Some(_) => {
             eprintln!("the README's table of backends is not what the reports say: run");
             eprintln!("  cargo run -p backend-table -- --write");
@@ -118,6 +120,21 @@ fn check() -> ExitCode {
         }
         None => no_table(),
     }
+}
+
+/// The text with no more than the product where a row says on what it was
+/// proved: the next machine may have another version of it.
+fn without_versions(text: &str) -> String {
+    let row = |line: &str| {
+        let mut cells: Vec<&str> = line.split('|').collect();
+        if line.starts_with("| `")
+            && let Some(proved_on) = cells.get_mut(4)
+        {
+            *proved_on = proved_on.split_whitespace().next().unwrap_or_default();
+        }
+        cells.join("|")
+    };
+    text.lines().map(row).collect::<Vec<_>>().join("\n")
 }
 
 fn write() -> ExitCode {
