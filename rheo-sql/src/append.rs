@@ -11,11 +11,10 @@ use uuid::Uuid;
 use crate::codec;
 use crate::db::{Arg, Conn, Row, args};
 use crate::error::{Failure, stream_not_found};
-use crate::{Dialect, Store};
-
 use crate::operation::Operation;
-use crate::state::{int, list};
+use crate::state::{digits, int, list};
 use crate::statements::Statement;
+use crate::{Dialect, Store};
 
 /// The end of the log in one partition, whose row is locked.
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +26,10 @@ struct End {
 
 /// An event at its place, as the table holds it.
 #[derive(Debug)]
-pub(crate) struct Placed<'a> {
-    pub(crate) sequence: u64,
-    pub(crate) latest: Timestamp,
-    pub(crate) event: &'a RoutedEvent,
+struct Placed<'a> {
+    sequence: u64,
+    latest: Timestamp,
+    event: &'a RoutedEvent,
 }
 
 impl Operation for Append {
@@ -126,10 +125,6 @@ fn placed_ids(placed: &[Placed<'_>]) -> Vec<serde_json::Value> {
             json!({"partition": event.partition, "id": id, "sequence": int(*sequence)})
         })
         .collect()
-}
-
-fn digits(id: Uuid) -> String {
-    id.simple().to_string()
 }
 
 /// Writes new events and the ends of their partitions.

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 
 use rheo_core::backend::{Append, Partitions, Settle, Settlement};
 use rheo_core::{Delivery, Event, Fence, Granting, Outcome, Position, Receipt, Result, Timestamp};
-use uuid::Uuid;
 
 use crate::Store;
 use crate::claim::ClaimInTurn;
@@ -16,7 +15,7 @@ use crate::codec;
 use crate::db::{Arg, Conn};
 use crate::error::Failure;
 use crate::operation::Operation;
-use crate::state::int;
+use crate::state::{int, uuid};
 
 /// An append of events that carry no ids of their callers.
 pub(crate) struct HotAppend(pub(crate) Append);
@@ -161,8 +160,4 @@ fn runs(request: &Settle) -> Vec<AckedRun> {
         }
     }
     runs
-}
-
-fn uuid(fence: Fence) -> Uuid {
-    Uuid::from_u128(fence.as_u128())
 }

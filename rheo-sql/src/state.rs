@@ -362,7 +362,7 @@ fn rows_gone(
 fn run_row(run: &OpenRun) -> serde_json::Value {
     json!({
         "first": int(run.first), "last": int(run.last), "attempt": run.attempt,
-        "fence": run.fence.map(digits), "due": run.due.as_micros(),
+        "fence": run.fence.map(uuid).map(digits), "due": run.due.as_micros(),
     })
 }
 
@@ -378,7 +378,12 @@ fn dead_row(event: &DeadEvent) -> serde_json::Value {
     })
 }
 
-/// A fence as the digits of a UUID.
-pub(crate) fn digits(fence: Fence) -> String {
-    Uuid::from_u128(fence.as_u128()).simple().to_string()
+/// A fence as the UUID that the tables hold.
+pub(crate) fn uuid(fence: Fence) -> Uuid {
+    Uuid::from_u128(fence.as_u128())
+}
+
+/// The digits of a UUID, as lists of rows carry it.
+pub(crate) fn digits(id: Uuid) -> String {
+    id.simple().to_string()
 }
