@@ -188,7 +188,14 @@ async fn a_dropped_consumer(trial: Trial) {
         info.lag() == 4 && info.leased() == 0
     })
     .await;
-    assert_eq!(attempts(&fetch(&rheo, 10).await), [1; 4]);
+    // A claim that was on its way when the consumer was dropped may have them
+    // once more before it hands them back.
+    let mut claimed = Vec::new();
+    while claimed.len() < 4 {
+        claimed.extend(fetch(&rheo, 10).await);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(attempts(&claimed), [1; 4]);
     assert_eq!((gated.begun(), gated.cancelled()), (vec![(1, 1)], 0));
 }
 

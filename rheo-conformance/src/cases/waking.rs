@@ -100,7 +100,7 @@ async fn without_waking_consumers_poll(trial: Trial) {
     let (builder, line) = trial.builder_on_a_line().await;
     let rheo = builder.waking(false).build().await.expect("the store is made ready");
     let gated = Gated::open(|_| Outcome::Ack);
-    let consumer = rheo.consumer("s", "g").poll_interval(HOUR).lease(HOUR * 1000);
+    let consumer = rheo.consumer("s", "g").poll_interval(HOUR).lease(HOUR * 100_000);
     let _consumer = consumer.start(gated.clone()).await.expect("the group is there");
     for handled in 1..=5 {
         append_one(&rheo).await;
@@ -120,7 +120,7 @@ async fn a_broken_wait(trial: Trial) {
     let rheo = builder.build().await.expect("the store is made ready");
     let gated = Gated::open(|_| Outcome::Ack);
     line.fail_at(&["wait"], Fault::Refused(ErrorKind::Unavailable));
-    let consumer = rheo.consumer("s", "g").poll_interval(HOUR).lease(HOUR * 1000);
+    let consumer = rheo.consumer("s", "g").poll_interval(HOUR).lease(HOUR * 100_000);
     let _consumer = consumer.start(gated.clone()).await.expect("the group is there");
     eventually("it has tried to wait", async || line.calls("wait") > 0).await;
     append_one(&rheo).await;
