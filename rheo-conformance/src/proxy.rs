@@ -10,20 +10,19 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// A TCP proxy in front of one server, that can cut its connections, refuse
-/// new ones, and stall.
+/// A TCP proxy in front of one server, or of all nodes of a cluster, that can
+/// cut its connections, refuse new ones, and stall.
 ///
 /// It runs in the tokio runtime that started it. Dropped, it cuts everything.
 #[derive(Debug)]
 pub struct Proxy {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     route: Arc<Route>,
-    listening: AbortHandle,
+    listening: Vec<AbortHandle>,
 }
 
 #[derive(Debug)]
 struct Route {
-    server: String,
     stalled: watch::Sender<bool>,
     door: Mutex<Door>,
 }
@@ -41,21 +40,38 @@ impl Proxy {
     /// # Errors
     /// Where the operating system gives it no port.
     pub async fn start(server: impl Into<String>) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
+        Self::start_before([server.into()]).await
+    }
+
+    /// Starts one in front of all these servers, each at an address of its own.
+    ///
+    /// # Errors
+    /// Where the operating system gives it no ports.
+    pub async fn start_before(servers: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let route = Arc::new(Route {
-            server: server.into(),
             stalled: watch::Sender::new(false),
             door: Mutex::new(Door { shut: false, connections: watch::Sender::new(()) }),
         });
-        let listening = tokio::spawn(listen(listener, Arc::clone(&route))).abort_handle();
-        Ok(Self { address, route, listening })
+        let mut proxy = Self { addresses: Vec::new(), route, listening: Vec::new() };
+        for server in servers {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+            proxy.addresses.push(listener.local_addr()?);
+            let task = tokio::spawn(listen(listener, server, Arc::clone(&proxy.route)));
+            proxy.listening.push(task.abort_handle());
+        }
+        Ok(proxy)
     }
 
-    /// Where clients reach the server through it.
+    /// Where clients reach the server through it, or the first of its servers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// Where clients reach each of its servers through it.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Resets all connections, and returns when they are gone. New ones can be
@@ -88,7 +104,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.listening.iter().for_each(AbortHandle::abort);
         self.route.cut();
     }
 }
@@ -113,11 +129,13 @@ impl Route {
     }
 }
 
-async fn listen(listener: TcpListener, route: Arc<Route>) {
+async fn listen(listener: TcpListener, server: String, route: Arc<Route>) {
     loop {
         match listener.accept().await {
             Ok((client, _)) => match route.let_in() {
-                Some(cut) => drop(tokio::spawn(carry(cut, Arc::clone(&route), client))),
+                Some(cut) => {
+                    tokio::spawn(carry(cut, Arc::clone(&route), client, server.clone()));
+                }
                 None => reset(client),
             },
             // The client has gone already, or there are too many for the moment.
@@ -128,9 +146,14 @@ async fn listen(listener: TcpListener, route: Arc<Route>) {
 
 /// Carries one connection until it ends or is cut. `cut` comes first, so that
 /// it is dropped last.
-async fn carry(mut cut: watch::Receiver<()>, route: Arc<Route>, mut client: TcpStream) {
+async fn carry(
+    mut cut: watch::Receiver<()>,
+    route: Arc<Route>,
+    mut client: TcpStream,
+    server: String,
+) {
     let server = tokio::select! {
-        server = TcpStream::connect(&route.server) => server,
+        server = TcpStream::connect(&server) => server,
         _ = cut.changed() => return reset(client),
     };
     let Ok(mut server) = server else { return reset(client) };
@@ -190,8 +213,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that sends back what it gets, behind a proxy.
-    async fn echo() -> Proxy {
+    /// A server that sends back what it gets: its address.
+    async fn bare_echo() -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -202,7 +225,12 @@ mod tests {
                 });
             }
         });
-        Proxy::start(address.to_string()).await.unwrap()
+        address.to_string()
+    }
+
+    /// The same behind a proxy.
+    async fn echo() -> Proxy {
+        Proxy::start(bare_echo().await).await.unwrap()
     }
 
     async fn connect(proxy: &Proxy) -> TcpStream {
@@ -238,6 +266,22 @@ mod tests {
         let error = before.read(&mut [0]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
         is_answered(&mut connect(&proxy).await).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_cut_resets_what_leads_to_any_of_its_servers() {
+        let servers = [bare_echo().await, bare_echo().await];
+        let proxy = Proxy::start_before(servers).await.unwrap();
+        let mut before = Vec::new();
+        for address in proxy.addresses() {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            is_answered(&mut stream).await.unwrap();
+            before.push(stream);
+        }
+        proxy.cut().await;
+        for mut stream in before {
+            assert!(stream.read(&mut [0]).await.is_err());
+        }
     }
 
     #[tokio::test]

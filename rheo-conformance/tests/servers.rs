@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rheo_conformance::NotConfigured;
-use rheo_conformance::servers::{MariaDb, Postgres, Server};
+use rheo_conformance::servers::{MariaDb, Postgres, Redis, RedisCluster, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -31,7 +31,8 @@ fn server_of<S>(store: &str, started: Result<S, NotConfigured>) -> Option<S> {
 
 /// Where a URL leads.
 fn address(url: &str) -> &str {
-    let after = url.rsplit_once('@').map_or(url, |(_, after)| after);
+    let after = url.split_once("://").map_or(url, |(_, after)| after);
+    let after = after.rsplit_once('@').map_or(after, |(_, after)| after);
     after.split(['/', '?']).next().unwrap_or(after)
 }
 
@@ -48,7 +49,8 @@ async fn goes_through_everything(server: &Server, hello: &[u8]) {
     greets(direct, hello).await.expect("it answers");
     let mut before = greets(proxied, hello).await.expect("it answers");
 
-    server.proxy().cut().await;
+    let proxy = server.proxy().expect("its clients can go through one");
+    proxy.cut().await;
     assert!(before.read_to_end(&mut Vec::new()).await.is_err(), "it was not cut");
     let mut before = greets(proxied, hello).await.expect("it answers after a cut");
 
@@ -94,6 +96,54 @@ async fn mariadb() {
     drop(server);
     if env::var_os("RHEO_TEST_MYSQL_URL").is_none() {
         ends(&url).await;
+    }
+}
+
+#[tokio::test]
+async fn redis() {
+    let Some(server) = server_of("redis", Redis::start().await) else { return };
+    goes_through_everything(&server, b"PING\r\n").await;
+}
+
+/// What one answers to a command on a connection of its own.
+async fn says(url: &str, command: &str) -> String {
+    let mut stream = TcpStream::connect(address(url)).await.expect("it lets one in");
+    stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).await.expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers");
+    let answer = answer.strip_suffix("+OK\r\n").expect("it says farewell");
+    answer.trim_end().to_owned()
+}
+
+/// One that keeps its data has all of it back, and the other has none.
+#[tokio::test]
+async fn redis_with_its_data() {
+    let Some(server) = server_of("redis-aof", Redis::persistent().await) else { return };
+    assert_eq!(says(server.url(), "SET rheo-test 1").await, "+OK");
+    server.crash().await.expect("it starts again");
+    assert_eq!(says(server.url(), "DEL rheo-test").await, ":1");
+    let fleeting = Redis::private().await.expect("it is installed");
+    assert_eq!(says(fleeting.url(), "SET rheo-test 1").await, "+OK");
+    fleeting.crash().await.expect("it starts again");
+    assert_eq!(says(fleeting.url(), "DEL rheo-test").await, ":0");
+}
+
+/// The nodes of a cluster send clients to each other's address before the
+/// proxy, and know each other again after a crash.
+#[tokio::test]
+async fn redis_cluster() {
+    let Some(server) = server_of("redis-cluster", RedisCluster::start().await) else { return };
+    let Some(proxy) = server.proxy() else { return };
+    for address in proxy.addresses() {
+        let slots = says(server.url(), "CLUSTER SLOTS").await;
+        assert!(slots.contains(&format!(":{}\r\n", address.port())), "{slots}");
+    }
+    let goes_to = says(server.url(), "SET b 1").await;
+    goes_through_everything(&server, b"PING\r\n").await;
+    assert_eq!(says(server.url(), "SET b 1").await, goes_to);
+    let info = says(server.url(), "CLUSTER INFO").await;
+    for fact in ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:3"] {
+        assert!(info.contains(fact), "{info}");
     }
 }
 

@@ -49,6 +49,10 @@ backends! {
     "sqlite" ["sqlite"], "sqlite:rheo.db" => open_sql;
     "postgres" ["postgres", "postgresql"], "postgres://user@host/database" => open_sql;
     "mysql" ["mysql", "mariadb"], "mysql://user@host/database" => open_sql;
+    "redis" [
+        "redis", "rediss", "redis+cluster", "rediss+cluster",
+        "valkey", "valkeys", "valkey+cluster", "valkeys+cluster"
+    ], "redis://host" => open_redis;
 }
 
 /// Opens the backend that a URL names, without starting an instance on it.
@@ -87,6 +91,11 @@ async fn open_memory(url: &str) -> Result<Arc<dyn Backend>> {
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 async fn open_sql(url: &str) -> Result<Arc<dyn Backend>> {
     Ok(rheo_sql::Sql::connect(url).await?)
+}
+
+#[cfg(feature = "redis")]
+async fn open_redis(url: &str) -> Result<Arc<dyn Backend>> {
+    Ok(rheo_redis::Redis::connect(url).await?)
 }
 
 fn config(context: String) -> Error {
@@ -144,6 +153,14 @@ mod tests {
     #[tokio::test]
     async fn mariadb_is_a_scheme_too() {
         let error = open("mariadb://user@127.0.0.1:1/database").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+
+    /// Whether its nodes are there or not, the scheme is known.
+    #[cfg(feature = "redis")]
+    #[tokio::test]
+    async fn a_cluster_is_a_scheme_too() {
+        let error = open("redis+cluster://127.0.0.1:1,127.0.0.1:2").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     }
 

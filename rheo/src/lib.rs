@@ -37,6 +37,7 @@
 //! | `sqlite` | `sqlite:rheo.db` | a file, which processes of one machine can share |
 //! | `postgres` | `postgres://user@host/database` | PostgreSQL, from version 13 |
 //! | `mysql` | `mysql://user@host/database` | MySQL from 8.0, MariaDB from 10.6 |
+//! | `redis` | `redis://host`, `redis+cluster://host` | Redis from 7.0, Valkey |
 
 mod backends;
 
@@ -51,6 +52,10 @@ pub use rheo_ets as memory;
 /// settling within your own transactions.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use rheo_sql as sql;
+
+/// The Redis backend, for instances with options of yours.
+#[cfg(feature = "redis")]
+pub use rheo_redis as redis;
 
 /// Connects to the store that a URL names, and starts an instance with
 /// default settings.

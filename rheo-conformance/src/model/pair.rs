@@ -199,7 +199,7 @@ impl<'a> Pair<'a> {
         let index = count.checked_sub(1)? - pick.back % count;
         let mut issued = self.issued[index].clone();
         if pick.wrong_receipt {
-            let receipt = Receipt::entry("0-1");
+            let receipt = Receipt::entry("no store's own");
             issued.lease = issued.lease.with_receipt(receipt.clone());
             issued.token.receipt = receipt;
         }

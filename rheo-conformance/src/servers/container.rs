@@ -1,9 +1,7 @@
 //! Servers in containers, where the machine has no program of its own.
 
-use std::path::Path;
-
 use super::process::{Plan, command};
-use super::programs;
+use super::{Site, programs};
 
 /// What a server's container is made from.
 #[derive(Debug)]
@@ -19,12 +17,12 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// How to run it so that it is reached on `port` of this machine, where
-    /// there is `docker`. `home` gives the container its name.
-    pub(super) fn plan(&self, home: &Path, port: u16) -> Option<Plan> {
+    /// How to run it so that it is reached on the site's port, where there is
+    /// `docker`. The site's directory gives the container its name.
+    pub(super) fn plan(&self, site: &Site) -> Option<Plan> {
         let docker = programs::find("docker")?;
-        let name = home.file_name()?.to_string_lossy().into_owned();
-        let publish = format!("127.0.0.1:{port}:{}", self.port);
+        let name = site.home.file_name()?.to_string_lossy().into_owned();
+        let publish = format!("127.0.0.1:{}:{}", site.ports[0], self.port);
         let mut create = vec!["create", "--name", &name, "--publish", &publish];
         create.extend(self.environment.iter().flat_map(|setting| ["--env", setting]));
         create.push(self.name);

@@ -2,14 +2,13 @@
 
 use std::io;
 use std::ops::Deref;
-use std::path::Path;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 use super::container::Image;
 use super::process::{Plan, command};
-use super::{Kind, Server, programs};
+use super::{Kind, Server, Site, programs};
 use crate::NotConfigured;
 
 /// A throwaway MariaDB server, with an empty database and a user who may do
@@ -40,22 +39,24 @@ const KIND: Kind = Kind {
     variable: "RHEO_TEST_MYSQL_URL",
     package: "mariadb-server",
     default_port: 3306,
+    nodes: 1,
     url: |address| format!("mysql://root@{address}/test"),
     plan,
-    image: Image {
+    image: Some(Image {
         name: "mariadb:12.3.3",
         port: 3306,
         environment: &["MARIADB_ALLOW_EMPTY_ROOT_PASSWORD=1", "MARIADB_DATABASE=test"],
         arguments: &["--max-connections=500"],
-    },
+    }),
     answers: |stream| Box::pin(answers(stream)),
 };
 
-fn plan(home: &Path, port: u16) -> Option<Plan> {
+fn plan(site: &Site) -> Option<Plan> {
     let (server, install) = (programs::find("mariadbd")?, programs::find("mariadb-install-db")?);
-    let inside = |option: &str, name: &str| format!("--{option}={}", home.join(name).display());
+    let inside =
+        |option: &str, name: &str| format!("--{option}={}", site.home.join(name).display());
     let data = inside("datadir", "data");
-    let mut run = vec!["--no-defaults".into(), data.clone(), format!("--port={port}")];
+    let mut run = vec!["--no-defaults".into(), data.clone(), format!("--port={}", site.ports[0])];
     run.extend(["--bind-address=127.0.0.1".into(), "--max-connections=500".into()]);
     run.extend([inside("socket", "socket"), inside("pid-file", "pid")]);
     let trusting = "--auth-root-authentication-method=normal";

@@ -38,7 +38,7 @@
 //!     }
 //!
 //!     fn proxy(&self) -> Option<&Proxy> {
-//!         Some(self.0.proxy())
+//!         self.0.proxy()
 //!     }
 //! }
 //!
@@ -56,10 +56,12 @@ mod mariadb;
 mod postgres;
 mod process;
 mod programs;
+mod redis;
+mod redis_cluster;
 mod server;
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 use tokio::net::TcpStream;
@@ -68,6 +70,8 @@ use container::Image;
 pub use mariadb::MariaDb;
 pub use postgres::Postgres;
 use process::Plan;
+pub use redis::Redis;
+pub use redis_cluster::RedisCluster;
 pub use server::Server;
 
 /// What differs from one kind of server to the next.
@@ -81,13 +85,26 @@ struct Kind {
     package: &'static str,
     /// Where it listens unless a URL says otherwise.
     default_port: u16,
+    /// How many servers it is: more than one are a cluster.
+    nodes: usize,
     /// The URL of a private one that listens at this host and port.
     url: fn(&str) -> String,
-    /// How to make and run it in this directory and on this port with the
-    /// programs of this machine, where they are there.
-    plan: fn(&Path, u16) -> Option<Plan>,
-    /// What it runs from in a container.
-    image: Image,
+    /// How to make and run it there with the programs of this machine, where
+    /// they are there.
+    plan: fn(&Site) -> Option<Plan>,
+    /// What it runs from in a container, where it can.
+    image: Option<Image>,
     /// Whether the one that was connected to takes requests.
     answers: fn(TcpStream) -> BoxFuture<'static, io::Result<bool>>,
+}
+
+/// The place of a private one.
+#[derive(Debug)]
+struct Site {
+    /// Its directory.
+    home: PathBuf,
+    /// Where its nodes listen.
+    ports: Vec<u16>,
+    /// Where clients reach them through the proxy.
+    proxied: Vec<u16>,
 }

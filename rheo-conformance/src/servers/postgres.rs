@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::container::Image;
 use super::process::{Plan, command};
-use super::{Kind, Server, programs};
+use super::{Kind, Server, Site, programs};
 use crate::NotConfigured;
 
 /// A throwaway PostgreSQL server, with an empty database and a user who may do
@@ -40,21 +40,22 @@ const KIND: Kind = Kind {
     variable: "RHEO_TEST_POSTGRES_URL",
     package: "postgresql",
     default_port: 5432,
+    nodes: 1,
     url: |address| format!("postgres://postgres@{address}/postgres"),
     plan,
-    image: Image {
+    image: Some(Image {
         name: "postgres:18.4",
         port: 5432,
         environment: &["POSTGRES_HOST_AUTH_METHOD=trust"],
         arguments: &["-c", "max_connections=500"],
-    },
+    }),
     answers: |stream| Box::pin(answers(stream)),
 };
 
-fn plan(home: &Path, port: u16) -> Option<Plan> {
+fn plan(site: &Site) -> Option<Plan> {
     let debian = programs::versions_in(Path::new("/usr/lib/postgresql"));
     let server = programs::find("postgres").or_else(|| programs::find_in(debian, "postgres"))?;
-    let (data, port) = (home.join("data"), port.to_string());
+    let (data, port) = (site.home.join("data"), site.ports[0].to_string());
     let data = data.to_str()?;
     let trusting = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"];
     let mut init = vec!["--no-sync", "--pgdata", data];

@@ -14,9 +14,14 @@ const SYSTEM: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 /// A program on the path or in the system's directories, links resolved, so
 /// that what belongs to it lies beside it.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
+    find_named(program).and_then(|path| fs::canonicalize(path).ok())
+}
+
+/// The same by the name that it is found under, which tells some programs what
+/// they are to be.
+pub(super) fn find_named(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let directories = env::split_paths(&path).chain(SYSTEM.map(PathBuf::from));
-    find_in(directories, program)
+    look_in(env::split_paths(&path).chain(SYSTEM.map(PathBuf::from)), program)
 }
 
 /// A program in one of these directories, links resolved.
@@ -24,8 +29,12 @@ pub(super) fn find_in(
     directories: impl IntoIterator<Item = PathBuf>,
     program: &str,
 ) -> Option<PathBuf> {
+    look_in(directories, program).and_then(|path| fs::canonicalize(path).ok())
+}
+
+fn look_in(directories: impl IntoIterator<Item = PathBuf>, program: &str) -> Option<PathBuf> {
     let mut found = directories.into_iter().map(|directory| directory.join(program));
-    found.find(|path| path.is_file()).and_then(|path| fs::canonicalize(path).ok())
+    found.find(|path| path.is_file())
 }
 
 /// The directories `bin` of all versions installed below `root`, newest first.
@@ -37,9 +46,14 @@ pub(super) fn versions_in(root: &Path) -> Vec<PathBuf> {
     versions.into_iter().map(|path| path.join("bin")).collect()
 }
 
-/// A port of this machine that nobody listens on.
-pub(super) fn free_port() -> io::Result<u16> {
-    let ports = std::iter::repeat_with(|| fastrand::u16(PORTS)).take(100);
-    let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    ports.into_iter().find(free).ok_or_else(|| io::Error::other("no port is free"))
+/// So many ports of this machine that nobody listens on.
+pub(super) fn free_ports(count: usize) -> io::Result<Vec<u16>> {
+    let ports = std::iter::repeat_with(|| fastrand::u16(PORTS)).take(100 * count);
+    // Each is held until the last one is found, so that they differ.
+    let free = ports.filter_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok());
+    let held: Vec<_> = free.take(count).collect();
+    match held.len() == count {
+        true => held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect(),
+        false => Err(io::Error::other("no port is free")),
+    }
 }

@@ -1,14 +1,15 @@
 //! [`Server`]: a server for tests, and how it is reached, killed and started.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 use std::{env, fmt, io};
 
 use rheo_core::{Error, ErrorKind, Result};
 use tokio::net::TcpStream;
 
-use super::Kind;
 use super::process::{PATIENCE, Process, home_for};
-use super::programs::free_port;
+use super::programs::free_ports;
+use super::{Kind, Site};
 use crate::{NotConfigured, Proxy};
 
 /// How long one attempt to reach a server may take, and how long to wait for
@@ -20,9 +21,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct Server {
     kind: &'static Kind,
     url: String,
-    address: String,
+    /// Where it listens, or each of its nodes.
+    addresses: Vec<String>,
     proxy: Proxy,
-    proxied_url: String,
+    /// None where no client of it would go through the proxy.
+    proxied_url: Option<String>,
     /// The server itself, unless someone else runs it.
     process: Option<Process>,
 }
@@ -35,11 +38,17 @@ impl Server {
         };
         started.map_err(|problem| NotConfigured {
             fix: format!(
-                "apt-get install -y --no-install-recommends {}, or set {} to a server that may be \
-                 filled ({problem})",
-                kind.package, kind.variable
+                "{}, or set {} to a server that may be filled ({problem})",
+                installing(kind),
+                kind.variable
             ),
         })
+    }
+
+    /// Starts one of its own, whatever a variable says.
+    pub(super) async fn start_private(kind: &'static Kind) -> Result<Self, NotConfigured> {
+        let fix = |problem| format!("{} ({problem})", installing(kind));
+        Self::private(kind).await.map_err(|problem| NotConfigured { fix: fix(problem) })
     }
 
     /// Its URL. Its password, if it has one, is in it.
@@ -48,22 +57,23 @@ impl Server {
         &self.url
     }
 
-    /// Its URL through the [proxy](Self::proxy).
+    /// Its URL through the [proxy](Self::proxy), where there is one.
     #[must_use]
     pub fn proxied_url(&self) -> &str {
-        &self.proxied_url
+        self.proxied_url.as_deref().unwrap_or(&self.url)
     }
 
     /// What lies between it and the clients that use its
-    /// [proxied URL](Self::proxied_url).
+    /// [proxied URL](Self::proxied_url). There is none before a cluster that
+    /// someone else runs: it sends its clients to addresses of its own.
     #[must_use]
-    pub fn proxy(&self) -> &Proxy {
-        &self.proxy
+    pub fn proxy(&self) -> Option<&Proxy> {
+        self.proxied_url.is_some().then_some(&self.proxy)
     }
 
     /// Kills it with `kill -9` and starts it again, with its data and at its
     /// address; returns when it answers. A server that someone else runs only
-    /// loses its connections through the proxy.
+    /// loses its connections through the proxy, if there is one.
     ///
     /// # Errors
     /// `Unavailable` where it does not start again.
@@ -105,46 +115,58 @@ impl Server {
     }
 
     async fn given(kind: &'static Kind, url: String) -> io::Result<Self> {
-        let server = Self::at(kind, url, None).await?;
+        let parts = Parts::of(&url, kind.default_port).ok_or_else(|| {
+            io::Error::other(format!("{} is not a URL with a host", kind.variable))
+        })?;
+        let addresses = parts.addresses.clone();
+        let proxy = Proxy::start_before(addresses.clone()).await?;
+        let proxied_url = (kind.nodes == 1)
+            .then(|| format!("{}{}{}", parts.before, proxy.address(), parts.after));
+        let server = Self { kind, url, addresses, proxy, proxied_url, process: None };
         match tokio::time::timeout(PATIENCE, server.answers()).await {
             Ok(()) => Ok(server),
-            Err(_) => Err(io::Error::other(format!("{} does not answer", server.address))),
+            Err(_) => {
+                Err(io::Error::other(format!("{} does not answer", server.addresses.join(","))))
+            }
         }
     }
 
     async fn private(kind: &'static Kind) -> io::Result<Self> {
-        let (home, port) = (home_for(kind.label), free_port()?);
-        let plan = (kind.plan)(&home, port).or_else(|| kind.image.plan(&home, port));
+        let (home, ports) = (home_for(kind.label), free_ports(kind.nodes)?);
+        let addresses: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let proxy = Proxy::start_before(addresses.clone()).await?;
+        let proxied = proxy.addresses().iter().map(SocketAddr::port).collect();
+        let site = Site { home, ports, proxied };
+        let image = || kind.image.as_ref()?.plan(&site);
+        let plan = (kind.plan)(&site).or_else(image);
         let plan = plan.ok_or_else(|| io::Error::other("it is not installed"))?;
-        let process = Process::make(home, plan).await?;
-        let url = (kind.url)(&format!("127.0.0.1:{port}"));
-        let server = Self::at(kind, url, Some(process)).await?;
+        let process = Process::make(site.home, plan).await?;
+        let url = (kind.url)(&addresses[0]);
+        let proxied_url = Some((kind.url)(&proxy.address().to_string()));
+        let server = Self { kind, url, addresses, proxy, proxied_url, process: Some(process) };
         if let Some(process) = &server.process {
             process.start(server.answers()).await?;
         }
         Ok(server)
     }
 
-    async fn at(kind: &'static Kind, url: String, process: Option<Process>) -> io::Result<Self> {
-        let parts = Parts::of(&url, kind.default_port).ok_or_else(|| {
-            io::Error::other(format!("{} is not a URL with a host", kind.variable))
-        })?;
-        let address = parts.address.clone();
-        let proxy = Proxy::start(&*address).await?;
-        let proxied_url = format!("{}{}{}", parts.before, proxy.address(), parts.after);
-        Ok(Self { kind, url, address, proxy, proxied_url, process })
-    }
-
-    /// Waits until it takes requests.
+    /// Waits until it takes requests, at all of its addresses.
     async fn answers(&self) {
-        let attempt = || async {
-            let stream = TcpStream::connect(&self.address).await?;
-            (self.kind.answers)(stream).await
-        };
-        while !matches!(tokio::time::timeout(ATTEMPT, attempt()).await, Ok(Ok(true))) {
-            tokio::time::sleep(PAUSE).await;
+        for address in &self.addresses {
+            let attempt = || async {
+                let stream = TcpStream::connect(address).await?;
+                (self.kind.answers)(stream).await
+            };
+            while !matches!(tokio::time::timeout(ATTEMPT, attempt()).await, Ok(Ok(true))) {
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
+}
+
+/// The line that installs it.
+fn installing(kind: &Kind) -> String {
+    format!("apt-get install -y --no-install-recommends {}", kind.package)
 }
 
 fn failed(operation: &'static str, error: &io::Error) -> Error {
@@ -155,16 +177,16 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("kind", &self.kind.label)
-            .field("address", &self.address)
-            .field("proxy", &self.proxy.address())
+            .field("addresses", &self.addresses)
+            .field("proxy", &self.proxy.addresses())
             .finish_non_exhaustive()
     }
 }
 
-/// A URL around the host and port in it.
+/// A URL around the hosts and ports in it.
 struct Parts<'a> {
     before: &'a str,
-    address: String,
+    addresses: Vec<String>,
     after: &'a str,
 }
 
@@ -173,14 +195,19 @@ impl<'a> Parts<'a> {
         let begin = url.find("://")? + 3;
         let end = url[begin..].find(['/', '?', '#']).map_or(url.len(), |at| begin + at);
         let begin = url[begin..end].rfind('@').map_or(begin, |at| begin + at + 1);
-        let host = &url[begin..end];
-        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let address = match host {
-            "" => return None,
-            _ if has_port => host.into(),
-            _ => format!("{host}:{default_port}"),
-        };
-        Some(Self { before: &url[..begin], address, after: &url[end..] })
+        let hosts = url[begin..end].split(',');
+        let addresses: Option<_> = hosts.map(|host| address(host, default_port)).collect();
+        Some(Self { before: &url[..begin], addresses: addresses?, after: &url[end..] })
+    }
+}
+
+/// A host with its port, or with the default one where it has none.
+fn address(host: &str, default_port: u16) -> Option<String> {
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match host {
+        "" => None,
+        _ if has_port => Some(host.into()),
+        _ => Some(format!("{host}:{default_port}")),
     }
 }
 
@@ -189,13 +216,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_taken_apart_around_its_address() {
-        let parts = |url| Parts::of(url, 7).map(|it| (it.before, it.address, it.after));
-        let expected = |before, address: &str, after| Some((before, address.into(), after));
+    fn a_url_is_taken_apart_around_its_addresses() {
+        let parts = |url| Parts::of(url, 7).map(|it| (it.before, it.addresses.join(" "), it.after));
+        let expected = |before, addresses: &str, after| Some((before, addresses.into(), after));
         assert_eq!(parts("pg://u:p@h:1/db?x=y"), expected("pg://u:p@", "h:1", "/db?x=y"));
         assert_eq!(parts("pg://u:p%40@h/db"), expected("pg://u:p%40@", "h:7", "/db"));
         assert_eq!(parts("pg://[::1]:5"), expected("pg://", "[::1]:5", ""));
         assert_eq!(parts("pg://[::1]/a@b"), expected("pg://", "[::1]:7", "/a@b"));
+        assert_eq!(parts("r+c://u@h:1,i,j:3?x=y"), expected("r+c://u@", "h:1 i:7 j:3", "?x=y"));
         assert_eq!(parts("pg:///db?host=/run"), None);
         assert_eq!(parts("h:1"), None);
     }

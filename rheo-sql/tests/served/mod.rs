@@ -39,6 +39,6 @@ where
     }
 
     fn proxy(&self) -> Option<&Proxy> {
-        Some(self.server.proxy())
+        self.server.proxy()
     }
 }

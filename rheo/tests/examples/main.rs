@@ -1,6 +1,6 @@
 //! Runs each example as a newcomer would, and checks what it prints.
 //!
-//! On the stores that need a server they run in rheo-sql's tests.
+//! On the stores that need a server they run in the tests of their crates.
 
 #![cfg(any(feature = "memory", feature = "sqlite"))]
 

@@ -14,10 +14,15 @@ use serde_json::Value;
 const BEGIN: &str = "<!-- backends:begin -->\n";
 const END: &str = "<!-- backends:end -->";
 
+/// The stores that prove a backend beside the one that is named like its
+/// feature: the feature, the store, and how it differs.
+const FURTHER: &[(&str, &str, &str)] =
+    &[("redis", "redis-aof", "with its file, indexed"), ("redis", "redis-cluster", "as a cluster")];
+
 fn main() -> ExitCode {
     println!("\nconformance, store by store:");
-    for backend in BACKENDS {
-        println!("  {}", summary(backend));
+    for proof in BACKENDS.iter().flat_map(proofs) {
+        println!("  {}", summary(proof.store));
     }
     let flags: Vec<String> = env::args().skip(1).collect();
     match flags.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -44,8 +49,22 @@ fn report(store: &str) -> Option<Value> {
     serde_json::from_str(&text).ok()
 }
 
-fn summary(backend: &BackendInfo) -> String {
-    let store = backend.feature;
+/// A store that the suite runs on to prove a backend.
+struct Proof {
+    store: &'static str,
+    /// How it differs from the backend's other stores.
+    differs: Option<&'static str>,
+}
+
+/// The stores of a backend, the one of its feature's name first.
+fn proofs(backend: &BackendInfo) -> impl Iterator<Item = Proof> + use<> {
+    let feature = backend.feature;
+    let further = FURTHER.iter().filter(move |(of, ..)| *of == feature);
+    let further = further.map(|&(_, store, differs)| Proof { store, differs: Some(differs) });
+    std::iter::once(Proof { store: feature, differs: None }).chain(further)
+}
+
+fn summary(store: &str) -> String {
     match report(store) {
         None => format!("{store}: did not run"),
         Some(report) => match report["server"].as_str() {
@@ -82,15 +101,19 @@ fn table() -> String {
         "| feature | URL | promises | proved on | conformance cases |\n|---|---|---|---|---|\n",
     );
     for backend in BACKENDS {
-        let report = report(backend.feature).unwrap_or_default();
-        table += &format!(
-            "| `{}` | `{}` | {} | {} | {} |\n",
-            backend.feature,
-            backend.example,
-            promises(&report),
-            report["server"].as_str().unwrap_or("not run"),
-            totals(&report),
-        );
+        for proof in proofs(backend) {
+            let report = report(proof.store).unwrap_or_default();
+            let differs = proof.differs.map(|how| format!(", {how}"));
+            table += &format!(
+                "| `{}` | `{}` | {} | {}{} | {} |\n",
+                backend.feature,
+                backend.example,
+                promises(&report),
+                report["server"].as_str().unwrap_or("not run"),
+                differs.unwrap_or_default(),
+                totals(&report),
+            );
+        }
     }
     table
 }

@@ -1,0 +1,88 @@
+//! What the server itself counts, for each event: its commands and the time
+//! that they take there.
+
+use redis::cmd;
+
+use crate::bare::Bare;
+use crate::consume::{claim_and_ack, claim_and_settle};
+use crate::events::{BATCH, bare_events, events};
+use crate::place::Place;
+
+const BATCHES: u64 = 500;
+
+pub(crate) async fn measure(place: &Place) {
+    let (rheo, mut bare) = (place.rheo_with("stats").await, place.bare().await);
+    let log = place.bare_log("stats");
+    bare.create(&log).await;
+    println!("\nA function's time includes that of the commands it calls; so does `exec`.\n");
+    println!("| batches of 100 | side | command | calls an event | µs an event |");
+    println!("|---|---|---|---:|---:|");
+
+    let mut count = Count::begin(&mut bare).await;
+    for first in (0..BATCHES).map(|batch| batch * BATCH) {
+        bare.append(&log, &bare_events(first, BATCH)).await;
+    }
+    count.print(&mut bare, "append", "bare").await;
+    for first in (0..BATCHES).map(|batch| batch * BATCH) {
+        rheo.append_batch("stats", events(first, BATCH)).await.expect("appended");
+    }
+    count.print(&mut bare, "append", "Rheo").await;
+    for _ in 0..BATCHES {
+        assert_eq!(claim_and_ack(&mut bare, &log).await, BATCH);
+    }
+    count.print(&mut bare, "claim and settle", "bare").await;
+    for _ in 0..BATCHES {
+        assert_eq!(claim_and_settle(&rheo, "stats", "group").await, BATCH);
+    }
+    count.print(&mut bare, "claim and settle", "Rheo").await;
+}
+
+/// What the server has counted since this began, or was last printed.
+struct Count {
+    processor: f64,
+}
+
+impl Count {
+    async fn begin(bare: &mut Bare) -> Self {
+        bare.run::<()>(cmd("CONFIG").arg("RESETSTAT")).await;
+        Self { processor: processor(bare).await }
+    }
+
+    /// Prints a line for each command, and begins anew.
+    async fn print(&mut self, bare: &mut Bare, work: &str, side: &str) {
+        let each = |number: f64| number / (BATCHES * BATCH) as f64;
+        let spent = processor(bare).await - self.processor;
+        for line in bare.info("commandstats").await.lines() {
+            let Some((command, numbers)) =
+                line.strip_prefix("cmdstat_").and_then(|line| line.split_once(':'))
+            else {
+                continue;
+            };
+            if matches!(command, "info" | "config|resetstat") {
+                continue;
+            }
+            let (calls, micros) = (number(numbers, "calls"), number(numbers, "usec"));
+            println!("| {work} | {side} | {command} | {:.4} | {:.3} |", each(calls), each(micros));
+        }
+        println!("| {work} | {side} | all of the main thread | | {:.3} |", each(spent));
+        *self = Self::begin(bare).await;
+    }
+}
+
+/// How long the server's main thread has run, in microseconds.
+async fn processor(bare: &mut Bare) -> f64 {
+    let told = bare.info("cpu").await;
+    let seconds = |name| {
+        let line = told.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim_start_matches(':').trim().parse::<f64>().ok())
+    };
+    let parts = ["used_cpu_sys_main_thread", "used_cpu_user_main_thread"];
+    parts.into_iter().filter_map(seconds).sum::<f64>() * 1e6
+}
+
+/// One of the numbers of a line such as `calls=5,usec=20,usec_per_call=4.00`.
+fn number(numbers: &str, name: &str) -> f64 {
+    let mut parts = numbers.split(',').filter_map(|part| part.split_once('='));
+    let found = parts.find(|(key, _)| *key == name);
+    found.and_then(|(_, value)| value.parse().ok()).unwrap_or_default()
+}

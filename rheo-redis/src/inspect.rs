@@ -1,0 +1,186 @@
+//! Looking at a group: its progress and its dead letters.
+
+use redis::{Cmd, FromRedisValue, Value, cmd};
+use rheo_core::backend::{DeadLetters, GroupRef, Now, Seek};
+use rheo_core::{
+    DeadLetter, Error, ErrorKind, Event, GroupInfo, PartitionProgress, Position, Result, Timestamp,
+};
+
+use crate::Store;
+use crate::call::{About, Call, instant};
+use crate::codec;
+use crate::error::corrupt;
+
+const DEAD_LETTERS: &str = "dead_letters";
+
+/// A dead letter without its event.
+struct Dead {
+    at: i64,
+    position: Position,
+    attempt: u32,
+    reason: String,
+}
+
+impl Dead {
+    fn letter_with(self, event: Event) -> DeadLetter {
+        let Self { at, attempt, reason, .. } = self;
+        DeadLetter { event, attempt, reason, dead_at: Timestamp::from_micros(at) }
+    }
+}
+
+/// There is nothing to show but a dead letter without its event.
+fn missing(group: &GroupRef, position: Position) -> Error {
+    let GroupRef { stream, name } = group;
+    let context = format!(
+        "the event of dead letter {position} of {name:?} is missing from stream {:?}",
+        stream.name
+    );
+    Error::new(ErrorKind::Corrupt, DEAD_LETTERS, context)
+}
+
+impl Store {
+    /// A group's settings and its progress in each partition.
+    pub(crate) async fn group_info(&self, group: &GroupRef, now: Now) -> Result<GroupInfo> {
+        const OPERATION: &str = "group_info";
+        let now = instant(now);
+        let look = |partition| self.look_at(group, partition, "progress").arg(&now);
+        let answers = self.look_everywhere(OPERATION, group, look).await?;
+        // The ends of the log are read last, so that no frontier is beyond them.
+        let ends = self.seek(&group.stream, Seek::End).await?;
+        let strange = || corrupt(OPERATION, "a group's progress is other than expected");
+        let mut info = GroupInfo {
+            name: group.name.clone(),
+            max_attempts: 0,
+            ordered: false,
+            partitions: Vec::with_capacity(ends.len()),
+        };
+        for (answer, high_watermark) in answers.into_iter().zip(ends) {
+            let (max_attempts, ordered, frontier, leased, waiting, dead_letters) =
+                FromRedisValue::from_redis_value(answer).map_err(|_| strange())?;
+            info.max_attempts = max_attempts;
+            info.ordered = ordered;
+            info.partitions.push(PartitionProgress {
+                high_watermark,
+                frontier,
+                leased,
+                waiting,
+                dead_letters,
+            });
+        }
+        Ok(info)
+    }
+
+    /// A page of the dead letters. One whose event vanished is left out, and
+    /// told as `Corrupt` where there is nothing else to show.
+    pub(crate) async fn dead_letters(&self, request: &DeadLetters) -> Result<Vec<DeadLetter>> {
+        let DeadLetters { group, after, limit } = request;
+        let mut after = match after {
+            Some(position) => Some((self.died_at(group, *position).await?, *position)),
+            None => None,
+        };
+        let (mut letters, mut vanished) = (Vec::new(), None);
+        loop {
+            let wanted = limit - letters.len();
+            let page = self.oldest_dead(group, after, wanted).await?;
+            let is_last = page.len() < wanted;
+            after = page.last().map(|dead| (dead.at, dead.position)).or(after);
+            let events = self.events_at(group, &page).await?;
+            for (dead, event) in page.into_iter().zip(events) {
+                match event {
+                    Some(event) => letters.push(dead.letter_with(event)),
+                    None => vanished = vanished.or(Some(dead.position)),
+                }
+            }
+            if is_last || letters.len() == *limit {
+                break;
+            }
+        }
+        match vanished {
+            Some(position) if letters.is_empty() => Err(missing(group, position)),
+            _ => Ok(letters),
+        }
+    }
+
+    /// What died after this, oldest first.
+    async fn oldest_dead(
+        &self,
+        group: &GroupRef,
+        after: Option<(i64, Position)>,
+        limit: usize,
+    ) -> Result<Vec<Dead>> {
+        let look = |partition| {
+            // Of those that died at the same time, partitions up to that of the
+            // one before are through with its sequence, and the others are not.
+            let (at, next) = after.map_or((0, 0), |(at, position)| {
+                (at, position.sequence + u64::from(partition <= position.partition))
+            });
+            self.look_at(group, partition, "dead_letters").arg(at).arg(next).arg(limit)
+        };
+        let answers = self.look_everywhere(DEAD_LETTERS, group, look).await?;
+        let mut page = Vec::new();
+        for (partition, answer) in (0..).zip(answers) {
+            let found = Vec::<(u64, u32, i64, String)>::from_redis_value(answer)
+                .map_err(|_| corrupt(DEAD_LETTERS, "dead letters are other than expected"))?;
+            page.extend(found.into_iter().map(|(sequence, attempt, at, reason)| {
+                Dead { at, position: Position::new(partition, sequence), attempt, reason }
+            }));
+        }
+        page.sort_unstable_by_key(|dead| (dead.at, dead.position));
+        page.truncate(limit);
+        Ok(page)
+    }
+
+    /// The events of dead letters, as far as they are there.
+    async fn events_at(&self, group: &GroupRef, page: &[Dead]) -> Result<Vec<Option<Event>>> {
+        let stream = &group.stream.name;
+        let read = |dead: &Dead| {
+            let id = codec::entry_id(dead.position.sequence);
+            let mut read = cmd("XRANGE");
+            read.arg(self.keys.log(stream, dead.position.partition)).arg(&id).arg(&id);
+            read
+        };
+        let reads: Vec<Cmd> = page.iter().map(read).collect();
+        let answers = self.read(DEAD_LETTERS, &About::from(group), &reads).await?;
+        let events = page.iter().zip(answers).map(|(dead, answer)| {
+            Ok(codec::events(answer, stream, dead.position.partition)?.pop())
+        });
+        events.collect()
+    }
+
+    /// When the event at `position` was given up.
+    async fn died_at(&self, group: &GroupRef, position: Position) -> Result<i64> {
+        let not_found = || {
+            let context = format!("{position} is not in the dead-letter list");
+            Error::new(ErrorKind::CursorNotFound, DEAD_LETTERS, context)
+        };
+        if position.partition >= group.stream.partitions {
+            return Err(not_found());
+        }
+        let look = self.look_at(group, position.partition, "died").arg(position.sequence);
+        match self.call(DEAD_LETTERS, &look).await? {
+            Value::Int(at) => Ok(at),
+            _ => Err(not_found()),
+        }
+    }
+
+    /// Makes the same call in all partitions.
+    async fn look_everywhere(
+        &self,
+        operation: &'static str,
+        group: &GroupRef,
+        look: impl Fn(u32) -> Call,
+    ) -> Result<Vec<Value>> {
+        let looks: Vec<Call> = (0..group.stream.partitions).map(look).collect();
+        let answers = self.call_each(operation, &looks).await?;
+        let answers: Result<Vec<Value>> = answers.into_iter().collect();
+        match answers {
+            Err(error)
+                if error.kind() == ErrorKind::GroupNotFound
+                    && self.finish_if_pending(operation, group).await? =>
+            {
+                self.call_each(operation, &looks).await?.into_iter().collect()
+            }
+            answers => answers,
+        }
+    }
+}
