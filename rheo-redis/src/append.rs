@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::{RedisWrite, ToRedisArgs, Value};
 use rheo_core::backend::{Append, RoutedEvent};
-use rheo_core::{Effect, Event, Position, Result, StreamName};
+use rheo_core::{Effect, Event, EventBody, Position, Result, StreamName};
 use uuid::Uuid;
 
 use crate::Store;
@@ -63,8 +63,10 @@ impl Store {
 impl Batch<'_> {
     /// The events at their places, by what the function answered.
     fn placed(&self, answer: Value, stream: &StreamName, partition: u32) -> Result<Vec<Event>> {
-        let Value::Array(answer) = answer else { return Err(strange()) };
-        let mut answer = answer.into_iter();
+        let mut answer = match answer {
+            Value::Array(answer) => answer.into_iter(),
+            last => vec![last].into_iter(),
+        };
         let Some(Value::Int(last)) = answer.next() else { return Err(strange()) };
         let mut there = BTreeMap::new();
         while let (Some(Value::Int(number)), Some(entry)) = (answer.next(), answer.next()) {
@@ -85,25 +87,105 @@ impl Batch<'_> {
     }
 }
 
-/// As the function takes them: how to take each, then the parts of each.
+/// What the function is told of an event: which arguments it has (they are left
+/// out where the event before has the same), and whether its caller gave its id.
+mod shape {
+    pub(super) const BASE: u8 = 64;
+    pub(super) const TIMESTAMP: u8 = 1;
+    pub(super) const TYPE: u8 = 2;
+    pub(super) const METADATA: u8 = 4;
+    pub(super) const KEY: u8 = 8;
+    pub(super) const ID_GIVEN: u8 = 16;
+}
+
+/// The shape of an event, by itself and by the one before.
+fn shape_of(event: &RoutedEvent, before: Option<&RoutedEvent>) -> u8 {
+    let body = &event.body;
+    let differs = |is_same: fn(&EventBody, &EventBody) -> bool| {
+        before.is_none_or(|before| !is_same(body, &before.body))
+    };
+    let parts = [
+        (shape::TIMESTAMP, differs(|one, other| one.timestamp() == other.timestamp())),
+        (shape::TYPE, differs(|one, other| one.event_type() == other.event_type())),
+        (shape::METADATA, differs(|one, other| one.metadata_text() == other.metadata_text())),
+        (shape::KEY, body.key().is_some()),
+        (shape::ID_GIVEN, event.idempotent),
+    ];
+    parts.into_iter().filter(|(_, has)| *has).fold(shape::BASE, |shape, (bit, _)| shape | bit)
+}
+
+/// As the function takes them: a shape for each, then the arguments of each.
 impl ToRedisArgs for &Batch<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
-        let shape = |event: &&RoutedEvent| {
-            b'0' + u8::from(event.body.key().is_some()) + 2 * u8::from(event.idempotent)
-        };
-        out.write_arg(&self.0.iter().map(shape).collect::<Vec<_>>());
-        for RoutedEvent { body, .. } in &self.0 {
+        let before = std::iter::once(None).chain(self.0.iter().copied().map(Some));
+        let shapes = self.0.iter().zip(before).map(|(event, before)| shape_of(event, before));
+        let shapes: Vec<u8> = shapes.collect();
+        out.write_arg(&shapes);
+        for (RoutedEvent { body, .. }, shape) in self.0.iter().zip(shapes) {
             let mut id = Uuid::encode_buffer();
             out.write_arg(body.id().as_hyphenated().encode_lower(&mut id).as_bytes());
-            body.timestamp().as_micros().write_redis_args(out);
-            out.write_arg(body.event_type().as_bytes());
-            out.write_arg(body.key().unwrap_or_default().as_bytes());
-            out.write_arg(body.metadata_text().as_bytes());
             out.write_arg(body.payload_text().as_bytes());
+            if shape & shape::TIMESTAMP != 0 {
+                body.timestamp().as_micros().write_redis_args(out);
+            }
+            if shape & shape::TYPE != 0 {
+                out.write_arg(body.event_type().as_bytes());
+            }
+            if shape & shape::METADATA != 0 {
+                out.write_arg(body.metadata_text().as_bytes());
+            }
+            if let Some(key) = body.key() {
+                out.write_arg(key.as_bytes());
+            }
         }
     }
 }
 
 fn strange() -> rheo_core::Error {
     corrupt(OPERATION, "the answer to an append is another than expected")
+}
+
+#[cfg(test)]
+mod tests {
+    use rheo_core::{EventParts, Timestamp};
+
+    use super::*;
+
+    fn event(micros: i64, event_type: &str, key: Option<&str>, idempotent: bool) -> RoutedEvent {
+        let body = EventBody::from_store(&EventParts {
+            id: Uuid::nil(),
+            timestamp: Timestamp::from_micros(micros),
+            event_type,
+            key,
+            metadata: "{}",
+            payload: "1",
+        });
+        RoutedEvent { partition: 0, body: body.unwrap(), idempotent }
+    }
+
+    #[test]
+    fn what_is_as_before_is_left_out() {
+        let events = [
+            event(7, "a", None, false),
+            event(7, "a", Some(""), true),
+            event(-8, "b", None, false),
+        ];
+        let args = (&Batch(events.iter().collect())).to_redis_args();
+        let args: Vec<_> = args.iter().map(|arg| std::str::from_utf8(arg).unwrap()).collect();
+        let id = "00000000-0000-0000-0000-000000000000";
+        assert_eq!(args, ["GXC", id, "1", "7", "a", "{}", id, "1", "", id, "1", "-8", "b"]);
+    }
+
+    #[test]
+    fn places_follow_from_the_last_one() {
+        let stream = StreamName::new("orders").unwrap();
+        let events = [event(1, "a", None, false), event(2, "b", None, false)];
+        let batch = Batch(events.iter().collect());
+        let placed = batch.placed(Value::Int(18), &stream, 3).unwrap();
+        let positions: Vec<_> = placed.iter().map(Event::position).collect();
+        assert_eq!(positions, [Position::new(3, 17), Position::new(3, 18)]);
+        for strange in [Value::Int(1), Value::Okay, Value::Array(vec![])] {
+            assert!(batch.placed(strange, &stream, 3).is_err());
+        }
+    }
 }

@@ -10,8 +10,8 @@ use rheo_core::{
     Mechanisms, Result, StreamName, Timestamp,
 };
 
-use crate::config::Index;
 use crate::Redis;
+use crate::config::Index;
 
 #[async_trait]
 impl Backend for Redis {

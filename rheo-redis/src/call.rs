@@ -104,10 +104,13 @@ pub(crate) fn instant(now: Now) -> String {
 
 /// A duration as functions take it, in microseconds.
 pub(crate) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(MOST)
+    // Longer than from the first instant there is to the last. In so great
+    // numbers a microsecond may be lost, but nothing overflows.
+    const LONGEST: u64 = 1 << 60;
+    u64::try_from(duration.as_micros()).unwrap_or(LONGEST).min(LONGEST)
 }
 
-/// The greatest number that functions keep exactly.
+/// The greatest sequence that functions keep exactly.
 pub(crate) const MOST: u64 = 1 << 53;
 
 /// A fence as functions take it.

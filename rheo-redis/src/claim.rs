@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use redis::{FromRedisValue, Value, cmd};
 use rheo_core::backend::{Claim, GroupRef, Settle, Settlement};
 use rheo_core::{
-    Delivery, ErrorKind, Granting, LeaseId, Outcome, Position, Receipt, Result, Timestamp, Token,
+    Delivery, ErrorKind, Granting, LeaseId, MAX_BATCH, Outcome, Position, Receipt, Result,
+    Timestamp, Token,
 };
 
 use crate::Store;
@@ -120,7 +121,7 @@ impl Store {
         read.arg("GROUP").arg(group.name.as_str()).arg(request.consumer.as_str());
         read.arg("COUNT").arg(limit).arg("STREAMS");
         read.arg(self.keys.log(&group.stream.name, partition)).arg(">");
-        let grant = self.write_to(group, partition, "grant");
+        let grant = self.write_to(group, partition, "grant").arg(fence_word(request.fence));
         let commands = [claim.command(), &read, grant.command()];
         let answers = self.transact(OPERATION, &About::from(group), true, &commands).await?;
         let [claimed, read, granted] = <[Result<Value>; 3]>::try_from(answers)
@@ -146,16 +147,28 @@ impl Store {
                 match events.next_if(|event| event.sequence() == sequence) {
                     Some(event) => {
                         let receipt = Receipt::entry(codec::entry_id(sequence));
-                        deliveries.push(granting.delivery_with_receipt(event, run.attempt, receipt));
+                        deliveries.push(granting.delivery_with_receipt(
+                            event,
+                            run.attempt,
+                            receipt,
+                        ));
                     }
                     None => vanished.push(Position::new(partition, sequence)),
                 }
             }
         }
-        if vanished.is_empty() { Ok(()) } else { self.bury(request, &vanished).await }
+        self.bury(request, &vanished).await
     }
 
     async fn bury(&self, request: &Claim, vanished: &[Position]) -> Result<()> {
+        // As many at once as any other request settles.
+        for some in vanished.chunks(MAX_BATCH) {
+            self.bury_some(request, some).await?;
+        }
+        Ok(())
+    }
+
+    async fn bury_some(&self, request: &Claim, vanished: &[Position]) -> Result<()> {
         let reject = |&position: &Position| Settlement {
             token: Token {
                 lease_id: LeaseId::new(request.fence, position),
@@ -197,9 +210,7 @@ impl Granted {
 fn runs(answer: Value) -> Option<Vec<Run>> {
     let numbers = Vec::<u64>::from_redis_value(answer).ok()?;
     let run = |run: &[u64]| match *run {
-        [first, last, attempt] => {
-            Some(Run { first, last, attempt: u32::try_from(attempt).ok()? })
-        }
+        [first, last, attempt] => Some(Run { first, last, attempt: u32::try_from(attempt).ok()? }),
         _ => None,
     };
     numbers.chunks(3).map(run).collect()
@@ -211,8 +222,10 @@ mod tests {
 
     #[test]
     fn runs_come_as_triples() {
-        let numbers = |numbers: &[i64]| Value::Array(numbers.iter().copied().map(Value::Int).collect());
-        let expected = [Run { first: 1, last: 3, attempt: 1 }, Run { first: 7, last: 7, attempt: 2 }];
+        let numbers =
+            |numbers: &[i64]| Value::Array(numbers.iter().copied().map(Value::Int).collect());
+        let expected =
+            [Run { first: 1, last: 3, attempt: 1 }, Run { first: 7, last: 7, attempt: 2 }];
         assert_eq!(runs(numbers(&[1, 3, 1, 7, 7, 2])).unwrap(), expected);
         assert_eq!(runs(numbers(&[])).unwrap(), []);
         assert_eq!(runs(numbers(&[1, 3])), None);

@@ -187,8 +187,7 @@ impl Options {
                 "prefix {prefix:?}: 1 to 255 bytes, no braces and no control characters"
             )));
         }
-        let times =
-            [self.poll, self.replica_timeout, self.connect_timeout, self.response_timeout];
+        let times = [self.poll, self.replica_timeout, self.connect_timeout, self.response_timeout];
         if times.iter().any(|time| time.as_millis() == 0) {
             return Err(config("all times are to be 1 ms at least"));
         }

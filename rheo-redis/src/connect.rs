@@ -93,7 +93,8 @@ impl Store {
         let ping = cmd("PING");
         let ping = [&ping];
         let batch = Batch::reads(&ping);
-        for answers in try_join_all(nodes.iter().map(|node| node.send(&batch))).await.map_err(told)?
+        for answers in
+            try_join_all(nodes.iter().map(|node| node.send(&batch))).await.map_err(told)?
         {
             for answer in answers {
                 answer.map_err(|refused| told(Failure::Refused(refused)))?;

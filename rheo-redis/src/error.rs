@@ -57,8 +57,11 @@ impl Failure {
             )),
             Self::Unserved => unavailable("no node of the cluster serves that partition now"),
         };
-        let error = Error::new(kind, operation, sentence)
-            .with_effect(if known { Effect::NotApplied } else { Effect::Unknown });
+        let error = Error::new(kind, operation, sentence).with_effect(if known {
+            Effect::NotApplied
+        } else {
+            Effect::Unknown
+        });
         match self {
             Self::Refused(answer) => error.with_source(Cause(text_of(&answer))),
             Self::Unreachable(cause) | Self::Broken(cause) => {
@@ -147,6 +150,8 @@ fn explain_details(details: &str) -> Explained {
         unavailable("the server has no connection to spare (maxclients)")
     } else if says("cluster support disabled") {
         config("the server is not part of a cluster: use redis:// in the URL")
+    } else if says("Error compiling function") || says("Error registering functions") {
+        config("the server does not take Rheo's functions")
     } else if says("unknown command") || says("unknown subcommand") {
         config("the server lacks a command that Rheo needs: Redis 7.0 or Valkey is wanted")
     } else {
@@ -187,9 +192,9 @@ fn explain_io(error: &RedisError) -> Explained {
         io::ErrorKind::InvalidData => {
             config(format!("no encrypted connection came about: {error}"))
         }
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => {
-            unavailable("the server closed the connection")
-        }
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::ConnectionReset => unavailable("the server closed the connection"),
         _ if error.to_string().contains("lookup address") => {
             unavailable("the host's name leads to no address")
         }
@@ -252,4 +257,103 @@ fn name(about: Option<&About>) -> String {
 
 fn name_of_stream(about: Option<&About>) -> String {
     about.map(|about| format!("{:?}", about.stream)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::{Value, parse_redis_value};
+    use rheo_core::{GroupName, Retry};
+
+    use super::*;
+
+    fn refused(line: &str) -> Failure {
+        match parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap() {
+            Value::ServerError(error) => Failure::Refused(error),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn about() -> About {
+        let group = Some(GroupName::new("billing").unwrap());
+        About { stream: StreamName::new("orders").unwrap(), group }
+    }
+
+    fn error(line: &str) -> Error {
+        refused(line).into_error("append", Some(&about()), true)
+    }
+
+    #[test]
+    fn answers_have_their_kinds_and_nothing_ran() {
+        let kinds = [
+            (ErrorKind::StreamNotFound, "NOSTREAM no such stream"),
+            (ErrorKind::GroupNotFound, "NORHEOGROUP no such group"),
+            (ErrorKind::GroupNotFound, "NOGROUP No such key 'k' or consumer group 'g'"),
+            (ErrorKind::AlreadyExists, "EXISTS already"),
+            (ErrorKind::CursorNotFound, "NOCURSOR no such position"),
+            (ErrorKind::Unavailable, "LOADING Redis is loading the dataset in memory"),
+            (ErrorKind::Unavailable, "BUSY Redis is busy running a script."),
+            (ErrorKind::Unavailable, "OOM command not allowed when used memory > 'maxmemory'."),
+            (ErrorKind::Unavailable, "READONLY You can't write against a read only replica."),
+            (ErrorKind::Unavailable, "MASTERDOWN Link with MASTER is down"),
+            (ErrorKind::Unavailable, "NOREPLICAS Not enough good replicas to write."),
+            (ErrorKind::Unavailable, "MISCONF Errors writing to the AOF file"),
+            (ErrorKind::Unavailable, "CLUSTERDOWN Hash slot not served"),
+            (ErrorKind::Unavailable, "TRYAGAIN Multiple keys request during rehashing"),
+            (ErrorKind::Unavailable, "EXECABORT Transaction discarded"),
+            (ErrorKind::Unavailable, "ERR max number of clients reached"),
+            (ErrorKind::Unavailable, "NEWCODE of a later server"),
+            (ErrorKind::Config, "NOAUTH Authentication required."),
+            (ErrorKind::Config, "WRONGPASS invalid username-password pair"),
+            (ErrorKind::Config, "NOPERM this user has no permissions to run the 'fcall' command"),
+            (ErrorKind::Config, "MOVED 3999 127.0.0.1:6381"),
+            (ErrorKind::Config, "ERR Function not found"),
+            (ErrorKind::Config, "ERR DB index is out of range"),
+            (ErrorKind::Config, "ERR This instance has cluster support disabled"),
+            (ErrorKind::Config, "ERR unknown command 'FCALL', with args beginning with: 'a'"),
+            (ErrorKind::Corrupt, "WRONGTYPE Operation against a key"),
+        ];
+        for (kind, line) in kinds {
+            let error = error(line);
+            assert_eq!((error.kind(), error.effect()), (kind, Effect::NotApplied), "{line}");
+        }
+        assert_eq!(error("OOM").retry(), Retry::After);
+    }
+
+    #[test]
+    fn sentences_name_what_it_is_about_and_show_no_arguments() {
+        assert_eq!(error("NOSTREAM").context(), "\"orders\"");
+        assert_eq!(error("NORHEOGROUP").context(), "\"billing\" of stream \"orders\"");
+        let denied = error("NOPERM this user has no permissions to run the 'fcall' command");
+        assert!(denied.context().ends_with("run the 'fcall' command"), "{denied}");
+        let shown =
+            format!("{:?}", error("ERR unknown command 'X', with args beginning with: 'a'"));
+        assert!(!shown.contains("'a'"), "{shown}");
+    }
+
+    #[test]
+    fn what_may_have_run_is_told() {
+        let io = |kind| RedisError::from(io::Error::from(kind));
+        let effect = |failure: Failure, writes| failure.into_error("x", None, writes).effect();
+        let broken = || Failure::Broken(io(io::ErrorKind::BrokenPipe));
+        assert_eq!(effect(broken(), true), Effect::Unknown);
+        assert_eq!(effect(broken(), false), Effect::NotApplied);
+        assert_eq!(effect(Failure::Late, true), Effect::Unknown);
+        assert_eq!(effect(Failure::Unreplicated(1), true), Effect::Unknown);
+        let unreachable = Failure::Unreachable(io(io::ErrorKind::ConnectionRefused));
+        assert_eq!(effect(unreachable.clone(), true), Effect::NotApplied);
+        let error = unreachable.into_error("x", None, true);
+        assert_eq!(error.to_string(), "x: unavailable: no server answers there");
+        let halfway = "WRONGTYPE Operation against a key script: f, on @user_function:3.";
+        assert_eq!(effect(refused(halfway), true), Effect::Unknown);
+    }
+
+    #[test]
+    fn a_missing_function_is_known() {
+        let missing = |line| match refused(line) {
+            Failure::Refused(error) => is_without_function(&error),
+            _ => false,
+        };
+        assert!(missing("ERR Function not found"));
+        assert!(!missing("ERR other"));
+    }
 }

@@ -13,6 +13,28 @@ use crate::error::corrupt;
 
 const DEAD_LETTERS: &str = "dead_letters";
 
+/// How a group stands in a partition, or a part of the counts of that.
+struct Standing {
+    max_attempts: u32,
+    ordered: bool,
+    frontier: u64,
+    leased: u64,
+    waiting: u64,
+    dead_letters: u64,
+    /// From where to where the counts do not reach yet.
+    rest: Option<(u64, u64)>,
+}
+
+impl Standing {
+    fn from_answer(operation: &'static str, answer: Value) -> Result<Self> {
+        let (max_attempts, ordered, frontier, leased, waiting, dead_letters, next, last) =
+            FromRedisValue::from_redis_value(answer)
+                .map_err(|_| corrupt(operation, "a group's progress is other than expected"))?;
+        let rest = Option::<u64>::map(next, |next| (next, last));
+        Ok(Self { max_attempts, ordered, frontier, leased, waiting, dead_letters, rest })
+    }
+}
+
 /// A dead letter without its event.
 struct Dead {
     at: i64,
@@ -44,21 +66,32 @@ impl Store {
         const OPERATION: &str = "group_info";
         let now = instant(now);
         let look = |partition| self.look_at(group, partition, "progress").arg(&now);
-        let answers = self.look_everywhere(OPERATION, group, look).await?;
+        let look_first = |partition| look(partition).arg(0).arg("");
+        let mut standings = Vec::with_capacity(group.stream.partitions as usize);
+        for answer in self.look_everywhere(OPERATION, group, look_first).await? {
+            standings.push(Standing::from_answer(OPERATION, answer)?);
+        }
+        for (partition, standing) in (0..).zip(&mut standings) {
+            while let Some((next, last)) = standing.rest {
+                let answer = self.call(OPERATION, &look(partition).arg(next).arg(last)).await?;
+                let part = Standing::from_answer(OPERATION, answer)?;
+                standing.leased += part.leased;
+                standing.waiting += part.waiting;
+                standing.rest = part.rest;
+            }
+        }
         // The ends of the log are read last, so that no frontier is beyond them.
         let ends = self.seek(&group.stream, Seek::End).await?;
-        let strange = || corrupt(OPERATION, "a group's progress is other than expected");
         let mut info = GroupInfo {
             name: group.name.clone(),
             max_attempts: 0,
             ordered: false,
             partitions: Vec::with_capacity(ends.len()),
         };
-        for (answer, high_watermark) in answers.into_iter().zip(ends) {
-            let (max_attempts, ordered, frontier, leased, waiting, dead_letters) =
-                FromRedisValue::from_redis_value(answer).map_err(|_| strange())?;
-            info.max_attempts = max_attempts;
-            info.ordered = ordered;
+        for (standing, high_watermark) in standings.into_iter().zip(ends) {
+            let Standing { frontier, leased, waiting, dead_letters, .. } = standing;
+            info.max_attempts = standing.max_attempts;
+            info.ordered = standing.ordered;
             info.partitions.push(PartitionProgress {
                 high_watermark,
                 frontier,
@@ -111,7 +144,7 @@ impl Store {
         let look = |partition| {
             // Of those that died at the same time, partitions up to that of the
             // one before are through with its sequence, and the others are not.
-            let (at, next) = after.map_or((0, 0), |(at, position)| {
+            let (at, next) = after.map_or((Timestamp::MIN.as_micros(), 0), |(at, position)| {
                 (at, position.sequence + u64::from(partition <= position.partition))
             });
             self.look_at(group, partition, "dead_letters").arg(at).arg(next).arg(limit)
@@ -121,8 +154,11 @@ impl Store {
         for (partition, answer) in (0..).zip(answers) {
             let found = Vec::<(u64, u32, i64, String)>::from_redis_value(answer)
                 .map_err(|_| corrupt(DEAD_LETTERS, "dead letters are other than expected"))?;
-            page.extend(found.into_iter().map(|(sequence, attempt, at, reason)| {
-                Dead { at, position: Position::new(partition, sequence), attempt, reason }
+            page.extend(found.into_iter().map(|(sequence, attempt, at, reason)| Dead {
+                at,
+                position: Position::new(partition, sequence),
+                attempt,
+                reason,
             }));
         }
         page.sort_unstable_by_key(|dead| (dead.at, dead.position));

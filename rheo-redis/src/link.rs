@@ -2,6 +2,7 @@
 
 mod batch;
 mod cluster;
+mod line;
 mod node;
 mod slot;
 
@@ -25,7 +26,7 @@ pub(crate) enum Link {
     /// One server, or whichever of a replica set stands behind its address.
     Single(Arc<Node>),
     /// The nodes of a cluster, each for its slots.
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
 }
 
 impl Link {
@@ -33,10 +34,12 @@ impl Link {
     pub(crate) fn new(address: &Address, options: &Options) -> Result<Self> {
         let patience = node::Patience::of(options);
         if address.cluster {
-            return Ok(Self::Cluster(Cluster::new(address, patience)));
+            return Ok(Self::Cluster(Box::new(Cluster::new(address, patience))));
         }
         let place = &address.places[0];
-        let client = address.access.client(place)
+        let client = address
+            .access
+            .client(place)
             .map_err(|error| Failure::Unreachable(error).into_error("connect", None, false))?;
         Ok(Self::Single(Arc::new(Node::new(client, place.clone(), patience))))
     }

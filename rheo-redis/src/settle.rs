@@ -30,7 +30,11 @@ impl Store {
         });
         let answers = self.call_leases("settle", &calls).await?;
         let mut settled = vec![Err(LeaseRefusal::Stale); settlements.len()];
-        leases.spread("settle", answers.into_iter().map(|answer| Ok(((), answer))), &mut settled)?;
+        leases.spread(
+            "settle",
+            answers.into_iter().map(|answer| Ok(((), answer))),
+            &mut settled,
+        )?;
         Ok(settled)
     }
 
@@ -108,7 +112,9 @@ impl Stretch {
 struct Leases(BTreeMap<u32, Vec<Stretch>>);
 
 impl Leases {
-    /// What cannot be a lease of this stream is left out, and so is stale.
+    /// In ascending order, so that neighbours are found whatever the order
+    /// given; of two leases of one event, the first given comes first. What
+    /// cannot be a lease of this stream is left out, and so is stale.
     fn of<T>(
         group: &GroupRef,
         items: &[T],
@@ -116,8 +122,10 @@ impl Leases {
         alike: impl Fn(&T, &T) -> bool,
     ) -> Self {
         let mut leases = Self::default();
-        for (place, item) in items.iter().enumerate() {
-            let Token { lease_id, receipt } = token(item);
+        let mut places: Vec<usize> = (0..items.len()).collect();
+        places.sort_by_key(|&place| token(&items[place]).lease_id.position());
+        for place in places {
+            let Token { lease_id, receipt } = token(&items[place]);
             let position = lease_id.position();
             if position.partition >= group.stream.partitions
                 || !(1..MOST).contains(&position.sequence)
@@ -131,7 +139,7 @@ impl Leases {
                     if stretch.last() + 1 == position.sequence
                         && stretch.fence == lease_id.fence()
                         && stretch.own_receipts == own_receipts
-                        && alike(&items[stretch.places[0]], item) =>
+                        && alike(&items[stretch.places[0]], &items[place]) =>
                 {
                     stretch.places.push(place);
                 }

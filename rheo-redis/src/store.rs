@@ -100,6 +100,9 @@ impl Store {
         let told = |failure: Failure| failure.into_error(operation, Some(about), false);
         let commands: Vec<_> = commands.iter().collect();
         let answers = self.link.read(&commands).await.map_err(told)?;
-        answers.into_iter().map(|it| it.map_err(|refused| told(Failure::Refused(refused)))).collect()
+        answers
+            .into_iter()
+            .map(|it| it.map_err(|refused| told(Failure::Refused(refused))))
+            .collect()
     }
 }

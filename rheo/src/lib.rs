@@ -37,7 +37,7 @@
 //! | `sqlite` | `sqlite:rheo.db` | a file, which processes of one machine can share |
 //! | `postgres` | `postgres://user@host/database` | PostgreSQL, from version 13 |
 //! | `mysql` | `mysql://user@host/database` | MySQL from 8.0, MariaDB from 10.6 |
-//! | `redis` | `redis://host`, `redis+cluster://host` | Redis from 7.0, Valkey |
+//! | `redis` | `redis://host`, `redis+cluster://host` | Redis from 7.0 or Valkey, one server or a cluster |
 
 mod backends;
 
@@ -95,4 +95,8 @@ mod documents {
     #[cfg(feature = "postgres")]
     #[doc = include_str!("../../docs/sql.md")]
     struct Sql;
+
+    #[cfg(feature = "redis")]
+    #[doc = include_str!("../../docs/redis.md")]
+    struct Redis;
 }

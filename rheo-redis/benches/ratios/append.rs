@@ -1,67 +1,54 @@
 //! Appending batches, against pipelined XADD with the same fields.
 
-use std::time::Duration;
-
-use rheo_core::{NewEvent, Rheo};
+use rheo_core::Rheo;
 
 use crate::bare::Bare;
-use crate::events::{BATCH, BareEvent, bare_events, events};
+use crate::events::{BATCH, bare_events, events};
 use crate::place::Place;
-use crate::table::{ROUNDS, Row, rate, side_by_side};
+use crate::table::{Row, rates, side_by_side, take_turns};
 
-/// How many batches a round has for each client.
-const BATCHES: u64 = 200;
+/// How many turns a round has.
+const TURNS: usize = 40;
+/// How many batches each caller appends in a turn.
+const EACH: u64 = 5;
 
 pub(crate) async fn measure(place: &Place) {
-    for clients in [1, 4] {
-        let stream = format!("append-{clients}");
+    for callers in [1, 4] {
+        let stream = format!("append-{callers}");
         let (rheo, bare) = (place.rheo_with(&stream).await, place.bare().await);
-        let count = clients * BATCHES * BATCH;
-        let mut pairs = Vec::new();
-        for _ in 0..=ROUNDS {
-            let theirs = with_bare(&bare, &place.bare_log(&stream), clients).await;
-            pairs.push((rate(count, theirs), rate(count, ours(&rheo, &stream, clients).await)));
-        }
-        let name = format!("append of 100, callers at once: {clients}");
-        Row { name: &name, unit: "events/s", target: "0.9" }.print(&pairs[1..]);
+        let log = place.bare_log(&stream);
+        let theirs = async || with_bare(&bare, &log, callers).await;
+        let pairs = take_turns(TURNS, theirs, async || ours(&rheo, &stream, callers).await).await;
+        let name = format!("append of 100, callers at once: {callers}");
+        let row = Row { name: &name, unit: "events/s", target: "0.9" };
+        row.print(&rates(callers * EACH * BATCH, &pairs));
     }
 }
 
-async fn ours(rheo: &Rheo, stream: &str, clients: u64) -> Duration {
-    let task = |client: u64| {
+async fn ours(rheo: &Rheo, stream: &str, callers: u64) -> f64 {
+    let task = |_| {
         let (rheo, stream) = (rheo.clone(), stream.to_string());
-        let batches: Vec<Vec<NewEvent>> =
-            (0..BATCHES).map(|batch| events((client * BATCHES + batch) * BATCH, BATCH)).collect();
+        let batches: Vec<_> = (0..EACH).map(|batch| events(batch * BATCH, BATCH)).collect();
         async move {
             for batch in batches {
                 rheo.append_batch(&stream, batch).await.expect("appended");
             }
         }
     };
-    let tasks: Vec<_> = (0..clients).map(task).collect();
+    let tasks: Vec<_> = (0..callers).map(task).collect();
     side_by_side(tasks).await
 }
 
-async fn with_bare(bare: &Bare, log: &str, clients: u64) -> Duration {
-    let task = |client: u64| {
+async fn with_bare(bare: &Bare, log: &str, callers: u64) -> f64 {
+    let task = |_| {
         let (mut bare, log) = (bare.clone(), log.to_string());
-        let batches: Vec<Vec<BareEvent>> = (0..BATCHES)
-            .map(|batch| bare_events((client * BATCHES + batch) * BATCH, BATCH))
-            .collect();
+        let batches: Vec<_> = (0..EACH).map(|batch| bare_events(batch * BATCH, BATCH)).collect();
         async move {
             for batch in batches {
                 bare.append(&log, &batch).await;
             }
         }
     };
-    let tasks: Vec<_> = (0..clients).map(task).collect();
+    let tasks: Vec<_> = (0..callers).map(task).collect();
     side_by_side(tasks).await
-}
-
-/// Appends that many events with the bare driver, outside any measurement.
-pub(crate) async fn fill_bare(bare: &mut Bare, log: &str, count: u64) {
-    const CHUNK: u64 = 1000;
-    for first in (0..count).step_by(CHUNK as usize) {
-        bare.append(log, &bare_events(first, CHUNK.min(count - first))).await;
-    }
 }

@@ -1,46 +1,33 @@
 //! Claiming and settling, against XREADGROUP and XACK.
 
 use rheo_core::{Delivery, FetchOptions, Outcome, Rheo};
-use tokio::time::Instant;
 
-use crate::append::fill_bare;
 use crate::bare::Bare;
-use crate::events::{BATCH, fill};
+use crate::events::{BATCH, fill, fill_bare};
 use crate::place::Place;
-use crate::table::{ROUNDS, Row, rate};
+use crate::table::{ROUNDS, Row, micros, rates, take_turns};
 
 /// How many batches a round has.
-const BATCHES: u64 = 300;
+const BATCHES: u64 = 200;
 
 pub(crate) async fn measure(place: &Place) {
     let (rheo, mut bare) = (place.rheo_with("consume").await, place.bare().await);
     let log = place.bare_log("consume");
+    let count = BATCHES * BATCH * (ROUNDS as u64 + 1);
     bare.create(&log).await;
-    let mut pairs = Vec::new();
-    for round in 0..=ROUNDS as u64 {
-        fill_bare(&mut bare, &log, BATCHES * BATCH).await;
-        fill(&rheo, "consume", round * BATCHES * BATCH, BATCHES * BATCH).await;
-        let theirs = bare_round(&mut bare, &log).await;
-        pairs.push((theirs, our_round(&rheo, "consume").await));
-    }
-    let name = "claim and settle 100";
-    Row { name, unit: "events/s", target: "0.6" }.print(&pairs[1..]);
+    fill_bare(&mut bare, &log, count).await;
+    fill(&rheo, "consume", count).await;
+    let theirs = async || whole(micros(claim_and_ack(&mut bare, &log)).await);
+    let ours = async || whole(micros(claim_and_settle(&rheo, "consume", "group")).await);
+    let pairs = take_turns(BATCHES as usize, theirs, ours).await;
+    let row = Row { name: "claim and settle 100", unit: "events/s", target: "0.6" };
+    row.print(&rates(BATCH, &pairs));
 }
 
-async fn our_round(rheo: &Rheo, stream: &str) -> f64 {
-    let begun = Instant::now();
-    for _ in 0..BATCHES {
-        assert_eq!(claim_and_settle(rheo, stream, "group").await, BATCH);
-    }
-    rate(BATCHES * BATCH, begun.elapsed())
-}
-
-async fn bare_round(bare: &mut Bare, log: &str) -> f64 {
-    let begun = Instant::now();
-    for _ in 0..BATCHES {
-        assert_eq!(claim_and_ack(bare, log).await, BATCH);
-    }
-    rate(BATCHES * BATCH, begun.elapsed())
+/// How long it took to get a whole batch.
+pub(crate) fn whole((spent, count): (f64, u64)) -> f64 {
+    assert_eq!(count, BATCH);
+    spent
 }
 
 /// Claims a batch and acks it; how many there were.

@@ -4,6 +4,8 @@ use rheo_core::{NewEvent, Rheo, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::bare::Bare;
+
 const PAYLOAD_BYTES: usize = 200;
 
 /// How many events go in one call.
@@ -57,11 +59,20 @@ pub(crate) fn bare_events(first: u64, count: u64) -> Vec<BareEvent> {
     (first..first + count).map(event).collect()
 }
 
-/// Appends events with the numbers from `first`.
-pub(crate) async fn fill(rheo: &Rheo, stream: &str, first: u64, count: u64) {
-    const CHUNK: u64 = 1000;
-    for begin in (first..first + count).step_by(CHUNK as usize) {
-        let events = events(begin, CHUNK.min(first + count - begin));
+/// How many events go in one call where nothing is measured.
+const CHUNK: u64 = 1000;
+
+/// Appends so many events.
+pub(crate) async fn fill(rheo: &Rheo, stream: &str, count: u64) {
+    for first in (0..count).step_by(CHUNK as usize) {
+        let events = events(first, CHUNK.min(count - first));
         rheo.append_batch(stream, events).await.expect("appended");
+    }
+}
+
+/// Appends so many events with the bare driver.
+pub(crate) async fn fill_bare(bare: &mut Bare, log: &str, count: u64) {
+    for first in (0..count).step_by(CHUNK as usize) {
+        bare.append(log, &bare_events(first, CHUNK.min(count - first))).await;
     }
 }

@@ -4,9 +4,9 @@
 //! takes the names of rows (`append`, `consume`, `singles`, `memory`,
 //! `history`, `expired`, `stats`) in any order; without names it does all.
 //!
-//! Both sides of a row take turns, a round each, on one server, with one
-//! multiplexed connection each. A ratio is the median of the rounds, beside
-//! the least and the greatest.
+//! Both sides of a row take turns, call by call, on one server and with one
+//! multiplexed connection each. A ratio is the median of several rounds, beside
+//! the least and the greatest; what a round compares are medians of its calls.
 
 mod append;
 mod bare;

@@ -2,55 +2,89 @@
 //! that they take there.
 
 use redis::cmd;
+use rheo_core::Rheo;
 
 use crate::bare::Bare;
-use crate::consume::{claim_and_ack, claim_and_settle};
+use crate::consume::{claim, claim_and_ack, claim_and_settle};
 use crate::events::{BATCH, bare_events, events};
 use crate::place::Place;
 
 const BATCHES: u64 = 500;
+const SINGLES: u64 = 5000;
 
 pub(crate) async fn measure(place: &Place) {
     let (rheo, mut bare) = (place.rheo_with("stats").await, place.bare().await);
     let log = place.bare_log("stats");
     bare.create(&log).await;
     println!("\nA function's time includes that of the commands it calls; so does `exec`.\n");
-    println!("| batches of 100 | side | command | calls an event | µs an event |");
+    println!("| work | side | command | calls an event | µs an event |");
     println!("|---|---|---|---:|---:|");
+    batches(&rheo, &mut bare, &log).await;
+    singles(&rheo, &mut bare, &log).await;
+}
 
-    let mut count = Count::begin(&mut bare).await;
-    for first in (0..BATCHES).map(|batch| batch * BATCH) {
-        bare.append(&log, &bare_events(first, BATCH)).await;
-    }
-    count.print(&mut bare, "append", "bare").await;
-    for first in (0..BATCHES).map(|batch| batch * BATCH) {
-        rheo.append_batch("stats", events(first, BATCH)).await.expect("appended");
-    }
-    count.print(&mut bare, "append", "Rheo").await;
+async fn batches(rheo: &Rheo, bare: &mut Bare, log: &str) {
+    let mut count = Count::begin(bare, BATCHES * BATCH).await;
     for _ in 0..BATCHES {
-        assert_eq!(claim_and_ack(&mut bare, &log).await, BATCH);
+        bare.append(log, &bare_events(0, BATCH)).await;
     }
-    count.print(&mut bare, "claim and settle", "bare").await;
+    count.print(bare, "append of 100", "bare").await;
     for _ in 0..BATCHES {
-        assert_eq!(claim_and_settle(&rheo, "stats", "group").await, BATCH);
+        rheo.append_batch("stats", events(0, BATCH)).await.expect("appended");
     }
-    count.print(&mut bare, "claim and settle", "Rheo").await;
+    count.print(bare, "append of 100", "Rheo").await;
+    for _ in 0..BATCHES {
+        assert_eq!(claim_and_ack(bare, log).await, BATCH);
+    }
+    count.print(bare, "claim and settle of 100", "bare").await;
+    for _ in 0..BATCHES {
+        assert_eq!(claim_and_settle(rheo, "stats", "group").await, BATCH);
+    }
+    count.print(bare, "claim and settle of 100", "Rheo").await;
+}
+
+async fn singles(rheo: &Rheo, bare: &mut Bare, log: &str) {
+    let mut count = Count::begin(bare, SINGLES).await;
+    for event in &bare_events(0, SINGLES) {
+        bare.append_one(log, event).await;
+    }
+    count.print(bare, "append of one", "bare").await;
+    for event in events(0, SINGLES) {
+        rheo.append("stats", event).await.expect("appended");
+    }
+    count.print(bare, "append of one", "Rheo").await;
+    let entries = bare.claim(log, SINGLES).await;
+    let mut deliveries = Vec::new();
+    while deliveries.len() < SINGLES as usize {
+        deliveries.extend(claim(rheo, "stats", "group", BATCH).await);
+    }
+    count = Count::begin(bare, SINGLES).await;
+    for entry in entries.chunks(1) {
+        assert_eq!(bare.ack(log, entry).await, 1);
+    }
+    count.print(bare, "settle of one", "bare").await;
+    for delivery in &deliveries {
+        rheo.ack(delivery).await.expect("settled");
+    }
+    count.print(bare, "settle of one", "Rheo").await;
 }
 
 /// What the server has counted since this began, or was last printed.
 struct Count {
+    /// How many events the work is about.
+    events: u64,
     processor: f64,
 }
 
 impl Count {
-    async fn begin(bare: &mut Bare) -> Self {
+    async fn begin(bare: &mut Bare, events: u64) -> Self {
         bare.run::<()>(cmd("CONFIG").arg("RESETSTAT")).await;
-        Self { processor: processor(bare).await }
+        Self { events, processor: processor(bare).await }
     }
 
     /// Prints a line for each command, and begins anew.
     async fn print(&mut self, bare: &mut Bare, work: &str, side: &str) {
-        let each = |number: f64| number / (BATCHES * BATCH) as f64;
+        let each = |number: f64| number / self.events as f64;
         let spent = processor(bare).await - self.processor;
         for line in bare.info("commandstats").await.lines() {
             let Some((command, numbers)) =
@@ -65,7 +99,7 @@ impl Count {
             println!("| {work} | {side} | {command} | {:.4} | {:.3} |", each(calls), each(micros));
         }
         println!("| {work} | {side} | all of the main thread | | {:.3} |", each(spent));
-        *self = Self::begin(bare).await;
+        *self = Self::begin(bare, self.events).await;
     }
 }
 

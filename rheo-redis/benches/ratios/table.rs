@@ -1,7 +1,5 @@
 //! The table of results.
 
-use std::time::Duration;
-
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -51,20 +49,40 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     }
 }
 
-/// How many go by in a second.
-pub(crate) fn rate(count: u64, spent: Duration) -> f64 {
-    count as f64 / spent.as_secs_f64()
-}
-
 /// How many microseconds something takes.
-pub(crate) async fn micros(work: impl Future<Output = ()>) -> f64 {
+pub(crate) async fn micros<T>(work: impl Future<Output = T>) -> (f64, T) {
     let begun = Instant::now();
-    work.await;
-    begun.elapsed().as_secs_f64() * 1e6
+    let done = work.await;
+    (begun.elapsed().as_secs_f64() * 1e6, done)
 }
 
-/// Runs all at once, and returns how long that took.
-pub(crate) async fn side_by_side<F>(tasks: impl IntoIterator<Item = F>) -> Duration
+/// Rounds in which both sides take turns, call by call. A call answers how
+/// long it took; a pair has the medians of a round.
+pub(crate) async fn take_turns(
+    calls: usize,
+    mut base: impl AsyncFnMut() -> f64,
+    mut ours: impl AsyncFnMut() -> f64,
+) -> Vec<(f64, f64)> {
+    let mut pairs = Vec::new();
+    for _ in 0..=ROUNDS {
+        let mut spent = (Vec::new(), Vec::new());
+        for _ in 0..calls {
+            spent.0.push(base().await);
+            spent.1.push(ours().await);
+        }
+        pairs.push((median(spent.0), median(spent.1)));
+    }
+    pairs.split_off(1)
+}
+
+/// Pairs of times in microseconds as rates, where so many go by in that time.
+pub(crate) fn rates(count: u64, pairs: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let rate = |spent: f64| count as f64 / spent * 1e6;
+    pairs.iter().map(|&(base, ours)| (rate(base), rate(ours))).collect()
+}
+
+/// Runs all at once, and returns how many microseconds that took.
+pub(crate) async fn side_by_side<F>(tasks: impl IntoIterator<Item = F>) -> f64
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -73,5 +91,5 @@ where
     while let Some(ended) = running.join_next().await {
         ended.expect("it ends well");
     }
-    begun.elapsed()
+    begun.elapsed().as_secs_f64() * 1e6
 }

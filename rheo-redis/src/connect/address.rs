@@ -144,8 +144,7 @@ fn place(text: &str) -> Result<Place> {
 }
 
 fn login(user: Option<&str>) -> Result<RedisConnectionInfo> {
-    let mut login =
-        RedisConnectionInfo::default().set_lib_name("rheo", env!("CARGO_PKG_VERSION"));
+    let mut login = RedisConnectionInfo::default().set_lib_name("rheo", env!("CARGO_PKG_VERSION"));
     let Some(user) = user else {
         return Ok(login);
     };

@@ -145,3 +145,65 @@ fn replicated(wanted: u32, copies: Option<Value>) -> Result<(), Failure> {
         _ => Err(Failure::Unreplicated(wanted)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redis::{ServerErrorKind, parse_redis_value};
+
+    use super::*;
+
+    fn told(text: &str) -> Value {
+        parse_redis_value(text.as_bytes()).unwrap()
+    }
+
+    fn calls() -> [Cmd; 2] {
+        [cmd("FCALL"), cmd("XREADGROUP")]
+    }
+
+    #[test]
+    fn the_answers_of_a_step_are_in_its_last_one() {
+        let [call, read] = &calls();
+        let commands = [call, read];
+        let step = Batch::step(&commands, true);
+        assert_eq!(step.pipeline().len(), 4);
+        let queued = || vec![told("+OK\r\n"), told("+QUEUED\r\n"), told("+QUEUED\r\n")];
+        let mut ran = queued();
+        ran.push(told("*2\r\n:1\r\n-NOSTREAM it\r\n"));
+        let answers = step.answers(ran).unwrap();
+        assert_eq!(answers[0], Ok(Value::Int(1)));
+        assert_eq!(answers[1].as_ref().unwrap_err().code(), "NOSTREAM");
+        // Nothing ran, and the first refusal says why.
+        let mut refused = queued();
+        refused[1] = told("-MOVED 1 a:1\r\n");
+        refused.push(told("-EXECABORT it\r\n"));
+        let failure = step.answers(refused).unwrap_err();
+        let is_moved = |error: &ServerError| error.kind() == Some(ServerErrorKind::Moved);
+        assert!(matches!(&failure, Failure::Refused(error) if is_moved(error)), "{failure:?}");
+    }
+
+    #[test]
+    fn replicas_are_waited_for_where_something_was_done() {
+        let [call, _] = &calls();
+        let commands = [call];
+        let batch = Batch::step(&commands, true).replicated(2, Duration::from_secs(1)).asking(true);
+        assert!(batch.lone_command().is_none());
+        assert_eq!(batch.pipeline().len(), 3);
+        let answers =
+            |answer, copies| batch.answers(vec![told("+OK\r\n"), told(answer), Value::Int(copies)]);
+        assert_eq!(answers(":1\r\n", 2).unwrap(), [Ok(Value::Int(1))]);
+        assert!(matches!(answers(":1\r\n", 0), Err(Failure::Unreplicated(2))));
+        assert!(answers("-NOSTREAM it\r\n", 0).unwrap()[0].is_err());
+        assert!(Batch::reads(&commands).replicated(2, Duration::ZERO).lone_command().is_some());
+    }
+
+    #[test]
+    fn functions_are_missing_where_all_calls_say_so() {
+        let [call, read] = &calls();
+        let commands = [call, read, call];
+        let batch = Batch::step(&commands, true);
+        let missing = || answer(told("-ERR Function not found\r\n"));
+        assert!(batch.is_without_functions(&[missing(), Ok(Value::Nil), missing()]));
+        assert!(!batch.is_without_functions(&[missing(), Ok(Value::Nil), Ok(Value::Nil)]));
+        assert!(!Batch::reads(&[read]).is_without_functions(&[missing()]));
+    }
+}

@@ -1,7 +1,7 @@
 //! [`Cluster`]: which node serves which slot, and what to do where another does.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::select_ok;
@@ -10,6 +10,7 @@ use rheo_core::Result;
 use tokio::time::sleep;
 
 use super::batch::{Answer, Batch};
+use super::line::Line;
 use super::node::{Node, Patience};
 use super::slot::slot_of;
 use crate::connect::address::{Access, Address, Place};
@@ -35,14 +36,23 @@ pub(crate) struct Cluster {
     reading: tokio::sync::Mutex<()>,
 }
 
-/// Which node serves which slots: first, last, node; in order.
+/// Which node serves which slots.
 #[derive(Debug, Default)]
-struct Map(Vec<(u16, u16, Arc<Node>)>);
+struct Map {
+    /// First slot, last slot, node; in order.
+    ranges: Vec<(u16, u16, Arc<Node>)>,
+    /// Who can be asked where those are gone.
+    replicas: HashSet<Place>,
+}
 
 impl Map {
     fn owner(&self, slot: u16) -> Option<&Arc<Node>> {
-        let next = self.0.partition_point(|(_, last, _)| *last < slot);
-        self.0.get(next).filter(|(first, ..)| *first <= slot).map(|(.., node)| node)
+        let next = self.ranges.partition_point(|(_, last, _)| *last < slot);
+        self.ranges.get(next).filter(|(first, ..)| *first <= slot).map(|(.., node)| node)
+    }
+
+    fn places(&self) -> HashSet<Place> {
+        self.ranges.iter().map(|(.., node)| node.place().clone()).collect()
     }
 }
 
@@ -117,13 +127,7 @@ impl Cluster {
     /// The nodes that serve slots.
     pub(super) async fn primaries(&self) -> Result<Vec<Arc<Node>>, Failure> {
         self.read_map(&self.map()).await?;
-        let mut primaries: Vec<Arc<Node>> = Vec::new();
-        for (.., node) in &self.map().0 {
-            if !primaries.iter().any(|known| Arc::ptr_eq(known, node)) {
-                primaries.push(Arc::clone(node));
-            }
-        }
-        Ok(primaries)
+        self.map().places().iter().map(|place| self.node(place)).collect()
     }
 
     async fn find_owner(&self, seen: &Arc<Map>, slot: u16) -> Result<Arc<Node>, Failure> {
@@ -135,9 +139,14 @@ impl Cluster {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What this guards is whole after each statement.
+    fn nodes(&self) -> MutexGuard<'_, HashMap<Place, Arc<Node>>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The node at this place, known or new.
     fn node(&self, place: &Place) -> Result<Arc<Node>, Failure> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = self.nodes();
         if let Some(node) = nodes.get(place) {
             return Ok(Arc::clone(node));
         }
@@ -148,68 +157,52 @@ impl Cluster {
     }
 
     /// Learns anew which node serves what, unless another did since this map
-    /// was seen. The first node that answers is believed.
+    /// was seen.
     async fn read_map(&self, seen: &Arc<Map>) -> Result<(), Failure> {
         let _turn = self.reading.lock().await;
         if !Arc::ptr_eq(&self.map(), seen) {
             return Ok(());
         }
-        for seed in &self.seeds {
-            self.node(seed)?;
-        }
-        let nodes: Vec<_> = {
-            let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-            nodes.values().cloned().collect()
+        let mut known = seen.places();
+        known.extend(self.seeds.iter().cloned());
+        let map = match self.ask_for_map(&known).await {
+            Err(_) if !seen.replicas.is_empty() => self.ask_for_map(&seen.replicas).await?,
+            map => map?,
         };
-        let answers = nodes.into_iter().map(|node| Box::pin(self.ask_for_map(node)));
-        let (map, _) = select_ok(answers).await?;
+        known.extend(map.places());
+        self.nodes().retain(|place, _| known.contains(place));
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
         Ok(())
     }
 
-    async fn ask_for_map(&self, node: Arc<Node>) -> Result<Map, Failure> {
+    /// What the first of the nodes says that answers.
+    async fn ask_for_map(&self, places: &HashSet<Place>) -> Result<Map, Failure> {
+        let nodes: Vec<_> =
+            places.iter().map(|place| self.node(place)).collect::<Result<_, _>>()?;
+        let answers = nodes.into_iter().map(|node| Box::pin(self.ask(node)));
+        let (map, _) = select_ok(answers).await?;
+        Ok(map)
+    }
+
+    async fn ask(&self, node: Arc<Node>) -> Result<Map, Failure> {
         let mut slots = cmd("CLUSTER");
         slots.arg("SLOTS");
         let answers = node.send(&Batch::reads(&[&slots])).await?;
-        let ranges = match answers.into_iter().next() {
-            Some(Ok(Value::Array(ranges))) => ranges,
+        let lines = match answers.into_iter().next() {
+            Some(Ok(Value::Array(lines))) => lines,
             Some(Err(error)) => return Err(Failure::Refused(error)),
             _ => return Err(Failure::Unserved),
         };
         let mut map = Map::default();
-        for (first, last, place) in ranges.iter().filter_map(|it| range(it, node.place())) {
-            map.0.push((first, last, self.node(&place)?));
+        for Line { first, last, primary, replicas } in
+            lines.iter().filter_map(|line| Line::read(line, node.place()))
+        {
+            map.ranges.push((first, last, self.node(&primary)?));
+            map.replicas.extend(replicas);
         }
-        map.0.sort_by_key(|(first, ..)| *first);
-        if map.0.is_empty() { Err(Failure::Unserved) } else { Ok(map) }
+        map.ranges.sort_by_key(|(first, ..)| *first);
+        if map.ranges.is_empty() { Err(Failure::Unserved) } else { Ok(map) }
     }
-}
-
-/// A line of the map: the first slot, the last, and the node that serves them.
-fn range(line: &Value, told_by: &Place) -> Option<(u16, u16, Place)> {
-    let Value::Array(line) = line else {
-        return None;
-    };
-    let [Value::Int(first), Value::Int(last), Value::Array(node), ..] = line.as_slice() else {
-        return None;
-    };
-    let [host, Value::Int(port), ..] = node.as_slice() else {
-        return None;
-    };
-    let host = match host {
-        Value::Nil => String::new(),
-        Value::BulkString(host) => String::from_utf8(host.clone()).ok()?,
-        _ => return None,
-    };
-    let place = match host.as_str() {
-        // It does not know.
-        "?" => return None,
-        // It is where it was asked.
-        "" => told_by.host.clone(),
-        _ => host,
-    };
-    let place = Place { host: place, port: u16::try_from(*port).ok()? };
-    Some((u16::try_from(*first).ok()?, u16::try_from(*last).ok()?, place))
 }
 
 impl Detour {
@@ -285,16 +278,5 @@ mod tests {
         assert_eq!(Detour::of(&Ok(vec![Ok(Value::Okay)]), &here()), None);
         let some_ran = Ok(vec![Ok(Value::Okay), Err(refused("MOVED 3999 b:2"))]);
         assert_eq!(Detour::of(&some_ran, &here()), None);
-    }
-
-    #[test]
-    fn the_map_is_read() {
-        let lines = "*3\r\n:5\r\n:9\r\n*3\r\n$1\r\nb\r\n:2\r\n$1\r\nx\r\n";
-        let line = |text: &str| range(&parse_redis_value(text.as_bytes()).unwrap(), &here());
-        assert_eq!(line(lines), Some((5, 9, place("b", 2))));
-        let unnamed = lines.replace("$1\r\nb", "$-1");
-        assert_eq!(line(&unnamed), Some((5, 9, place("here", 2))));
-        assert_eq!(line(&lines.replace("\r\nb\r\n", "\r\n?\r\n")), None);
-        assert_eq!(line("+OK\r\n"), None);
     }
 }

@@ -106,11 +106,6 @@ impl Node {
         &self.place
     }
 
-    /// What makes further connections to it.
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
-    }
-
     /// Sends a batch. Where it failed for want of the functions, nothing was
     /// done: they are loaded, and it is sent again.
     pub(crate) async fn send(&self, batch: &Batch<'_>) -> Result<Vec<Answer>, Failure> {

@@ -1,8 +1,5 @@
 -- The log of a partition: adding to it, and finding places in it.
 
--- How many arguments an event has.
-local EVENT_ARGS = 6
-
 -- The metadata fields that make up the lineage.
 local LINEAGE = {'correlation_id', 'causation_id', 'producer', 'schema', 'schema_version'}
 
@@ -55,14 +52,28 @@ local function index(log, indexes, sequence, kind, key, metadata)
     end
 end
 
--- KEYS: log, meta, ids. ARGV: partitions, channel, a digit for each event (1 if
--- it has a key, and 2 more if its caller gave the id), then of each event id,
--- timestamp, type, key, metadata and payload. Answers the last sequence that
--- was added, or 0, and then, of each event that was there, its number in the
--- call and its entry.
+-- What arguments an event has, by the character that tells. A part that it does
+-- not have is as in the event before, but for the key: without, it has none.
+local SHAPES = {}
+for bits = 0, 31 do
+    SHAPES[64 + bits] = {
+        at = bits % 2 >= 1,
+        kind = bits % 4 >= 2,
+        metadata = bits % 8 >= 4,
+        key = bits % 16 >= 8,
+        -- Its id is one that its caller gave.
+        given = bits >= 16,
+    }
+end
+
+-- KEYS: log, meta, ids. ARGV: partitions, channel, a character for each event,
+-- then of each event its id and payload, and as its character says timestamp,
+-- type, metadata and key. Answers the last sequence that was added, or 0. Where
+-- events were there already, it stands first in a list in which the number in
+-- the call and the entry of each of those follow.
 --
--- Most of its time is that of handing arguments on: hence XADD in two shapes,
--- and no function for them.
+-- Most of its time is that of taking and handing on arguments and answers:
+-- hence what is left out, and XADD twice with all of its arguments.
 local function append(keys, args)
     local call, byte = redis.call, string.byte
     local log, meta, ids = keys[1], keys[2], keys[3]
@@ -71,17 +82,28 @@ local function append(keys, args)
     if known[1] ~= args[1] then
         return no_stream()
     end
-    local answer, entry_id = {0}, nil
-    local shapes, first = args[3], 4
+    local shapes, place = args[3], 4
+    local at, kind, metadata, entry_id
+    local there = {}
     for number = 1, #shapes do
-        local shape = byte(shapes, number) - 48
-        local given = shape >= 2
-        local id, at, kind = args[first], args[first + 1], args[first + 2]
-        local key = shape % 2 == 1 and args[first + 3]
-        local metadata, payload = args[first + 4], args[first + 5]
-        local there = given and stored_as(log, ids, id)
-        if there then
-            answer[#answer + 1], answer[#answer + 2] = number, there
+        local shape = SHAPES[byte(shapes, number)]
+        local id, payload, key = args[place], args[place + 1], nil
+        place = place + 2
+        if shape.at then
+            at, place = args[place], place + 1
+        end
+        if shape.kind then
+            kind, place = args[place], place + 1
+        end
+        if shape.metadata then
+            metadata, place = args[place], place + 1
+        end
+        if shape.key then
+            key, place = args[place], place + 1
+        end
+        local entry = shape.given and stored_as(log, ids, id)
+        if entry then
+            there[#there + 1], there[#there + 2] = number, entry
         else
             if latest and at ~= latest and is_before(at, latest) then
                 entry_id = add_late(log, latest, id, at, kind, key, metadata, payload)
@@ -94,23 +116,27 @@ local function append(keys, args)
                 entry_id = call('XADD', log, '0-*', 'id', id, 'at', at, 'type', kind,
                     'metadata', metadata, 'payload', payload)
             end
-            if given then
+            if shape.given then
                 call('HSET', ids, id, string.sub(entry_id, 3))
             end
             if indexes then
                 index(log, indexes, string.sub(entry_id, 3), kind, key, metadata)
             end
         end
-        first = first + EVENT_ARGS
     end
+    local last = 0
     if entry_id then
-        answer[1] = tonumber(string.sub(entry_id, 3))
+        last = tonumber(string.sub(entry_id, 3))
         if latest ~= known[2] then
             call('HSET', meta, 'latest', latest)
         end
         ring(args[2])
     end
-    return answer
+    if #there == 0 then
+        return last
+    end
+    table.insert(there, 1, last)
+    return there
 end
 redis.register_function('LIB_append', append)
 

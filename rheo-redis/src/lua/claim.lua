@@ -7,43 +7,83 @@
 
 -- How many events a claim gives up at most, before it asks to be made again.
 local MOST_BURIED = 10000
--- How many runs a claim finds due at most.
+-- How many runs of a kind a claim finds due at most.
 local MOST_FOUND_DUE = 10000
 
--- The claim whose `grant` is to come: the three run in one step, so nobody
--- else comes between.
+-- What `grant` has to do for the claim of which fence: the three run in one
+-- step, so nobody else comes between. One that came to nothing leaves it behind.
 local claiming = nil
 
--- An id above all others, from which on there is nothing to read.
-local BEYOND_ALL = '0-18446744073709551615'
-
-local function let_nothing_be_read(log, name)
-    -- Where there is no such log or group, nothing is read anyway.
-    redis.pcall('XGROUP', 'SETID', log, name, BEYOND_ALL)
+local function then_grant(fence, finish)
+    claiming = {fence = fence, finish = finish}
 end
 
--- Hands back what a XREADGROUP took outside a claim: one by hand, or one whose
--- claim the server did not know because it had lost its functions.
-local function hand_back(group)
-    local stray = pending_from(group, group.cursor + 1)
-    if not stray then
-        return
+-- Tells the server's own group from where to read on.
+local function read_after(group, sequence)
+    local text = fmt(sequence)
+    if sequence <= redis.call('XLEN', group.log) or sequence <= added_to(group.log) then
+        redis.call('XGROUP', 'SETID', group.log, group.name, '0-' .. text, 'ENTRIESREAD', text)
+    else
+        -- Beyond the log's end the server would take it for a negative lag.
+        redis.call('XGROUP', 'SETID', group.log, group.name, '0-' .. text)
     end
-    while stray do
-        take_off(group, stray, stray)
-        stray = pending_from(group, stray + 1)
+end
+
+-- Sets the cursor, and with it what the server hands out next.
+local function move_cursor(group, sequence)
+    read_after(group, sequence)
+    redis.call('HSET', group.hash, 'cursor', fmt(sequence))
+    group.cursor = sequence
+end
+
+-- Lets the XREADGROUP of a claim that is refused read nothing.
+local function read_nothing(log, name, fence)
+    -- Where there is no such log or group, nothing is read anyway.
+    for _, facts in ipairs(redis.pcall('XINFO', 'GROUPS', log)) do
+        local group = {}
+        for at = 1, #facts, 2 do
+            group[facts[at]] = facts[at + 1]
+        end
+        if group.name == name then
+            local how = {'SETID', log, name, group['last-delivered-id']}
+            if group['entries-read'] then
+                how[5], how[6] = 'ENTRIESREAD', group['entries-read']
+            end
+            redis.call('XGROUP', 'SETID', log, name, LAST_ID)
+            then_grant(fence, function()
+                redis.call('XGROUP', unpack(how))
+                return {}
+            end)
+        end
     end
-    move_cursor(group, group.cursor)
+end
+
+-- Sets the server's own group right, whatever was done with it outside claims:
+-- by hand, or by the XREADGROUP of a claim that the server did not know because
+-- it had lost its functions.
+local function set_right(group)
+    local strays = pending_from(group, group.cursor + 1, SLICE)
+    while #strays > 0 do
+        for number, stray in ipairs(strays) do
+            strays[number] = stray[1]
+        end
+        redis.call('XACK', group.log, group.name, unpack(strays))
+        strays = pending_from(group, group.cursor + 1, SLICE)
+    end
+    read_after(group, group.cursor)
 end
 
 -- Makes ready what is due.
 local function find_due(group, now)
     for _, timed in ipairs({group.leased, group.delayed}) do
-        local due = redis.call('ZRANGE', timed, '-inf', fmt(now), 'BYSCORE',
-            'LIMIT', '0', fmt(MOST_FOUND_DUE))
-        for _, first in ipairs(due) do
-            redis.call('ZREM', timed, first)
-            redis.call('ZADD', group.ready, first, first)
+        local due = math.min(redis.call('ZCOUNT', timed, '-inf', fmt(now)), MOST_FOUND_DUE)
+        if due > 0 then
+            local ready = {}
+            for _, first in ipairs(redis.call('ZRANGE', timed, '0', fmt(due - 1))) do
+                ready[#ready + 1], ready[#ready + 2] = first, first
+            end
+            in_slices(ready, function(...) redis.call('ZADD', group.ready, ...) end)
+            redis.call('ZREMRANGEBYRANK', timed, '0', fmt(due - 1))
         end
     end
 end
@@ -57,107 +97,95 @@ local function only_new(group, now)
     return redis.call('EXISTS', group.ready) == 0
 end
 
--- The next open run to hand out; in an ordered group, from `next` on.
+-- The next open run to hand out, from `next` on.
 local function next_claimable(group, next, now)
     if group.ordered then
         local run = run_from(group, next)
         return run and run.due <= now and run
     end
-    local first = redis.call('ZRANGE', group.ready, '0', '0')[1]
-    return first and run_from(group, tonumber(first))
-end
-
--- Leases events, together with the ones before where they stand alike.
-local function add_grant(granted, first, last, attempt)
-    local before = granted[#granted]
-    if before and before.last + 1 == first and before.attempt == attempt then
-        before.last = last
-    else
-        granted[#granted + 1] = {first = first, last = last, attempt = attempt}
+    local ready = redis.call('ZRANGE', group.ready, fmt(next), '+inf', 'BYSCORE',
+        'LIMIT', '0', '1')[1]
+    while ready do
+        local run = run_from(group, tonumber(ready))
+        if run and fmt(run.first) == ready then
+            return run
+        end
+        -- There is no such run: somebody deleted a key by hand.
+        redis.call('ZREM', group.ready, ready)
+        ready = redis.call('ZRANGE', group.ready, fmt(next), '+inf', 'BYSCORE',
+            'LIMIT', '0', '1')[1]
     end
 end
 
 -- Leases the new events up to `last`, some of which may have been handed out
 -- before they were made new again by a replay.
-local function grant_new(group, last)
-    local granted = {}
+local function grant_new(group, last, lease)
+    local again, granted = {}, {}
     local next = group.cursor + 1
     for _, kept in ipairs(take_attempts(group, next, last)) do
         if next < kept.first then
-            add_grant(granted, next, kept.first - 1, 1)
+            add_run(granted, next, kept.first - 1, 1)
         end
-        add_grant(granted, kept.first, kept.last, kept.attempt + 1)
-        put_on(group, claiming.consumer, kept.first, kept.last, kept.attempt + 1)
+        add_run(again, kept.first, kept.last, kept.attempt + 1)
+        add_run(granted, kept.first, kept.last, kept.attempt + 1)
         next = kept.last + 1
     end
     if next <= last then
-        add_grant(granted, next, last, 1)
+        add_run(granted, next, last, 1)
     end
+    put_on(group, lease.consumer, again)
     for _, run in ipairs(granted) do
-        put(group, run.first, run.last, run.attempt, claiming.expires, claiming.fence)
+        put(group, run.first, run.last, run.attempt, lease.expires, lease.fence)
     end
     group.cursor = last
     redis.call('HSET', group.hash, 'cursor', fmt(last))
     return granted
 end
 
--- The last event that XREADGROUP moved to the pending list.
+-- The last event that a XREADGROUP with this limit moved to the pending list.
 local function last_read(group, limit)
-    local full = group.cursor + limit
-    local last = pending_from(group, full)
-    if last then
-        -- Beyond the limit there are some where entries are missing before.
-        local beyond = pending_from(group, last + 1)
-        while beyond do
-            last = beyond
-            beyond = pending_from(group, last + 1)
-        end
-        return last
+    local next = group.cursor + 1
+    -- This one, where no entry is missing from the log.
+    local likely = math.max(math.min(group.cursor + limit, redis.call('XLEN', group.log)), next)
+    local read = pending_from(group, likely, 2)
+    if #read ~= 1 or sequence_of(read[1][1]) ~= likely then
+        read = pending_from(group, next, limit)
     end
-    last = pending_from(group, group.cursor + 1)
-    while last and last + 1 < full do
-        local middle = math.floor((last + full) / 2)
-        local found = pending_from(group, middle)
-        if found then
-            last = found
-        else
-            full = middle
-        end
-    end
-    return last
+    return read[1] and sequence_of(read[#read][1])
 end
 
 -- Hands out what is due, and gives up what has no attempts left. Returns the
--- runs, and whether some of what is due was left for another claim.
-local function grant_due(group, limit, now)
-    local granted, left, next, buried = {}, limit, 0, 0
-    while left > 0 do
+-- runs, how many events may be added, from which sequence on, and whether some
+-- of what is due was left for another claim.
+local function grant_due(group, limit, now, lease)
+    local taken, granted, left, next, buried = {}, {}, limit, 0, 0
+    while left > 0 and buried < MOST_BURIED do
         local run = next_claimable(group, next, now)
         if not run then
             break
         end
         if run.fence and run.attempt >= group.max_attempts then
             local last = math.min(run.last, run.first + MOST_BURIED - 1)
-            cut_out(group, run, run.first, last)
-            bury(group, run.first, last, run.attempt, string.format(
+            bury(group, run, run.first, last, string.format(
                 'the lease of attempt %d of %d expired', run.attempt, group.max_attempts), now)
             buried = buried + last - run.first + 1
-            if last < run.last then
-                find_due(group, now)
-            end
-            if buried >= MOST_BURIED then
-                return granted, left, next, true
-            end
+            next = last + 1
         else
             local last = math.min(run.last, run.first + left - 1)
-            cut_out(group, run, run.first, last)
-            put_on(group, claiming.consumer, run.first, last, run.attempt + 1)
-            add_grant(granted, run.first, last, run.attempt + 1)
+            taken[#taken + 1] = run
+            add_run(granted, run.first, last, run.attempt + 1)
             left = left - (last - run.first + 1)
             next = last + 1
         end
     end
-    return granted, left, next, false
+    put_on(group, lease.consumer, granted)
+    remove_all(group, taken)
+    if #taken > 0 then
+        local run = taken[#taken]
+        put_rest(group, run, run.first, granted[#granted].last)
+    end
+    put_all(group, granted, lease.expires, lease.fence)
+    return granted, left, next, buried >= MOST_BURIED
 end
 
 local function runs_answer(runs)
@@ -171,34 +199,57 @@ local function runs_answer(runs)
 end
 
 -- Claims without the help of XREADGROUP: what is due, then what is new.
-local function claim_here(group, limit, now)
+local function claim_here(group, limit, now, lease)
     local unexpired = group.ordered and redis.call('ZRANGE', group.leased, '+inf',
         '(' .. fmt(now), 'BYSCORE', 'REV', 'LIMIT', '0', '1')[1]
     if unexpired then
         return {now, 0, {}, {}}
     end
-    local granted, left, next, more = grant_due(group, limit, now)
+    local granted, left, next, more = grant_due(group, limit, now, lease)
     local entries = {}
-    for _, run in ipairs(granted) do
-        put(group, run.first, run.last, run.attempt, claiming.expires, claiming.fence)
-        for _, entry in ipairs(redis.call('XRANGE', group.log, '0-' .. fmt(run.first),
-            '0-' .. fmt(run.last))) do
+    local function add(found)
+        for _, entry in ipairs(found) do
             entries[#entries + 1] = entry
         end
     end
+    for _, run in ipairs(granted) do
+        add(redis.call('XRANGE', group.log, '0-' .. fmt(run.first), '0-' .. fmt(run.last)))
+    end
     local held_up = more or group.ordered and run_from(group, next)
     if left > 0 and not held_up then
-        local read = redis.call('XREADGROUP', 'GROUP', group.name, claiming.consumer,
+        local read = redis.call('XREADGROUP', 'GROUP', group.name, lease.consumer,
             'COUNT', fmt(left), 'STREAMS', group.log, '>')
-        for _, entry in ipairs(read and read[1][2] or {}) do
-            entries[#entries + 1] = entry
-        end
+        add(read and read[1][2] or {})
         local last = last_read(group, left)
-        for _, run in ipairs(last and grant_new(group, last) or {}) do
+        for _, run in ipairs(last and grant_new(group, last, lease) or {}) do
             granted[#granted + 1] = run
         end
     end
     return {now, more and 1 or 0, runs_answer(granted), entries}
+end
+
+local function try_claim(keys, args)
+    local group, refusal = group_of(keys, args)
+    if refusal then
+        return refusal
+    end
+    local limit, now = tonumber(args[3]), now_of(args[7])
+    local lease = {consumer = args[4], fence = args[6], expires = now + tonumber(args[5])}
+    set_right(group)
+    if only_new(group, now) then
+        then_grant(lease.fence, function()
+            local last = last_read(group, limit)
+            return last and grant_new(group, last, lease) or {}
+        end)
+        return {now}
+    end
+    local answer = claim_here(group, limit, now, lease)
+    redis.call('XGROUP', 'SETID', group.log, group.name, LAST_ID)
+    then_grant(lease.fence, function()
+        read_after(group, group.cursor)
+        return {}
+    end)
+    return answer
 end
 
 -- ARGV: partitions, group, limit, consumer, lease in microseconds, fence, now.
@@ -206,49 +257,26 @@ end
 -- {now, whether to claim again, {first, last, attempt, …}, {entry, …}}.
 local function claim(keys, args)
     claiming = nil
-    local group, refusal = group_of(keys, args)
-    if refusal then
-        let_nothing_be_read(keys[1], args[2])
-        claiming = {refused = true}
-        return refusal
+    local ran, answer = pcall(try_claim, keys, args)
+    if not ran or answer.err then
+        read_nothing(keys[1], args[2], args[6])
     end
-    local limit, now = tonumber(args[3]), now_of(args[7])
-    claiming = {
-        group = group, limit = limit, consumer = args[4], fence = args[6],
-        expires = math.min(now + tonumber(args[5]), MOST),
-    }
-    hand_back(group)
-    if only_new(group, now) then
-        return {now}
+    if not ran then
+        error({err = answer})
     end
-    local answer = claim_here(group, limit, now)
-    claiming.done = true
-    let_nothing_be_read(group.log, group.name)
     return answer
 end
 
--- KEYS and the first arguments as for `claim`, which ran just before. Answers
--- {first, last, attempt, …} of what the XREADGROUP between them read.
-local function grant(keys, args)
+-- KEYS and the first arguments as for `claim`, which ran just before, then its
+-- fence. Answers {first, last, attempt, …} of what the XREADGROUP between them
+-- read.
+local function grant(_, args)
     local this = claiming
-    if not this then
+    claiming = nil
+    if not this or this.fence ~= args[3] then
         return {}
     end
-    local granted = {}
-    if this.refused then
-        local cursor = redis.call('HGET', keys[3], 'cursor')
-        if cursor then
-            redis.pcall('XGROUP', 'SETID', keys[1], args[2], '0-' .. cursor,
-                'ENTRIESREAD', cursor)
-        end
-    elseif this.done then
-        move_cursor(this.group, this.group.cursor)
-    else
-        local last = last_read(this.group, this.limit)
-        granted = last and grant_new(this.group, last) or {}
-    end
-    claiming = nil
-    return runs_answer(granted)
+    return runs_answer(this.finish())
 end
 
 -- What is in the log can be consumed also where there is no memory left for more.

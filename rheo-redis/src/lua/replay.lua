@@ -1,96 +1,156 @@
 -- Replay: events become claimable again, and keep their attempts.
 
--- Takes out all that is known of a range that was handed out or skipped, and
--- returns its attempts in order, without a gap.
-local function take_all(group, first, last)
-    local known = take_attempts(group, first, last)
-    local run = run_up_to(group, last)
-    while run and run.last >= first do
-        local from, to = math.max(run.first, first), math.min(run.last, last)
-        cut_out(group, run, from, to)
-        known[#known + 1] = {first = from, last = to, attempt = run.attempt, is_open = true}
-        run = from > 0 and run_up_to(group, from - 1)
+-- Takes out the open runs of a range, and returns what they hold of it, in order.
+local function take_open(group, first, last)
+    local taken = {}
+    local below = run_up_to(group, first - 1)
+    local runs = below and below.last >= first and {below} or {}
+    repeat
+        remove_all(group, runs)
+        for _, run in ipairs(runs) do
+            put_rest(group, run, first, last)
+            taken[#taken + 1] = {
+                first = math.max(run.first, first), last = math.min(run.last, last),
+                attempt = run.attempt,
+            }
+        end
+        runs = redis.call('ZRANGE', group.open, fmt(first), fmt(last), 'BYSCORE',
+            'LIMIT', '0', fmt(SLICE))
+        for number, member in ipairs(runs) do
+            runs[number] = run_of(member)
+        end
+    until #runs == 0
+    return taken
+end
+
+-- Takes the dead letters of a range off the list, and returns them in order.
+local function take_dead(group, first, last)
+    local taken = {}
+    repeat
+        local members = redis.call('ZRANGE', group.dead, fmt(first), fmt(last), 'BYSCORE',
+            'LIMIT', '0', fmt(SLICE))
+        local graves = {}
+        for number, member in ipairs(members) do
+            local letter = letter_of(member)
+            graves[number] = grave(letter.at, letter.sequence)
+            add_run(taken, letter.sequence, letter.sequence, letter.attempt)
+        end
+        in_slices(members, function(...) redis.call('ZREM', group.dead, ...) end)
+        in_slices(graves, function(...) redis.call('ZREM', group.graves, ...) end)
+    until #members == 0
+    return taken
+end
+
+-- Adds events of which nothing is written down, with the attempts that their
+-- place implies: the start lies between those skipped and those acked.
+local function add_implied(runs, group, first, last)
+    if first <= math.min(last, group.start) then
+        add_run(runs, first, math.min(last, group.start), implied(group, first))
+        first = group.start + 1
     end
-    for _, member in ipairs(redis.call('ZRANGE', group.dead, fmt(first), fmt(last), 'BYSCORE')) do
-        local letter = letter_of(member)
-        redis.call('ZREM', group.dead, member)
-        redis.call('ZREM', group.graves, grave(letter.at, letter.sequence))
-        known[#known + 1] =
-            {first = letter.sequence, last = letter.sequence, attempt = letter.attempt}
+    if first <= last then
+        add_run(runs, first, last, implied(group, first))
+    end
+end
+
+-- Takes out all that is known of a range that was handed out or skipped.
+-- Returns its attempts in order, without a gap, and those of its events that
+-- were open.
+local function take_all(group, first, last)
+    local open = take_open(group, first, last)
+    local known = take_attempts(group, first, last)
+    for _, runs in ipairs({open, take_dead(group, first, last)}) do
+        for _, run in ipairs(runs) do
+            known[#known + 1] = run
+        end
     end
     table.sort(known, function(one, other) return one.first < other.first end)
 
     local all, next = {}, first
-    local function add_implied(upto)
-        -- The start lies between events that were skipped and events that were acked.
-        while next <= upto do
-            local same = next <= group.start and math.min(upto, group.start) or upto
-            all[#all + 1] = {first = next, last = same, attempt = implied(group, next)}
-            next = same + 1
-        end
+    for _, run in ipairs(known) do
+        add_implied(all, group, next, run.first - 1)
+        add_run(all, run.first, run.last, run.attempt)
+        next = run.last + 1
     end
-    for _, piece in ipairs(known) do
-        add_implied(piece.first - 1)
-        all[#all + 1] = piece
-        next = piece.last + 1
-    end
-    add_implied(last)
-    return all
+    add_implied(all, group, next, last)
+    return all, open
+end
+
+-- Whether nothing is written down of the events of a range.
+local function is_plain(group, first, last)
+    local open, kept = run_up_to(group, last), kept_up_to(group, last)[1]
+    return (not open or open.last < first) and (not kept or kept_of(kept).last < first)
+        and redis.call('ZCOUNT', group.dead, fmt(first), fmt(last)) == 0
 end
 
 -- Reopens all events from `first` to the cursor: the cursor goes back.
 local function rewind(group, first)
     local top = redis.call('HGET', group.hash, 'top') or '0'
     redis.call('HSET', group.hash, 'top', fmt(math.max(tonumber(top), group.cursor)))
-    for _, piece in ipairs(take_all(group, first, group.cursor)) do
-        if piece.is_open then
-            take_off(group, piece.first, piece.last)
-        end
-        if piece.attempt > 0 then
-            put_attempts(group, piece.first, piece.last, piece.attempt)
+    local all, open = take_all(group, first, group.cursor)
+    take_off(group, open)
+    local handed_out = {}
+    for _, run in ipairs(all) do
+        if run.attempt > 0 then
+            handed_out[#handed_out + 1] = run
         end
     end
+    put_attempts(group, handed_out)
     move_cursor(group, first - 1)
 end
 
--- Reopens events below the cursor: they come onto the pending list again.
-local function reopen(group, first, last)
+-- Reopens ranges below the cursor: they come onto the pending list again.
+local function reopen(group, ranges)
+    local plain = is_plain(group, ranges[1].first, ranges[#ranges].last)
     local waiting = {}
-    for _, piece in ipairs(take_all(group, first, last)) do
-        if not piece.is_open then
-            put_on(group, group.name, piece.first, piece.last, piece.attempt)
+    for _, range in ipairs(ranges) do
+        if plain then
+            add_implied(waiting, group, range.first, range.last)
+        else
+            for _, run in ipairs((take_all(group, range.first, range.last))) do
+                add_run(waiting, run.first, run.last, run.attempt)
+            end
         end
-        add_grant(waiting, piece.first, piece.last, piece.attempt)
     end
-    for _, run in ipairs(waiting) do
-        put(group, run.first, run.last, run.attempt, 0)
+    put_on(group, group.name, waiting)
+    put_all(group, waiting, AT_ONCE)
+end
+
+-- The sequence of the last event that was ever added to a log.
+local function end_of(log)
+    local info = redis.call('XINFO', 'STREAM', log)
+    for at = 1, #info, 2 do
+        if info[at] == 'last-generated-id' then
+            return sequence_of(info[at + 1])
+        end
     end
 end
 
 -- ARGV: partitions, group, the channel to ring on, then first and last of each
--- range.
+-- range, ascending.
 local function replay(keys, args)
     local group, refusal = group_of(keys, args)
     if refusal then
         return refusal
     end
-    local info = redis.call('XINFO', 'STREAM', group.log)
-    local end_of_log
-    for at = 1, #info, 2 do
-        if info[at] == 'last-generated-id' then
-            end_of_log = tonumber(string.sub(info[at + 1], 3))
+    -- Whether the server has its own group, before anything is changed.
+    pending_from(group, 0, 1)
+    local last, ranges = math.min(group.cursor, end_of(group.log)), {}
+    for at = 4, #args, 2 do
+        local range = {
+            first = math.max(tonumber(args[at]), 1), last = math.min(tonumber(args[at + 1]), last),
+        }
+        if range.first <= range.last then
+            ranges[#ranges + 1] = range
         end
     end
-    for at = #args - 1, 4, -2 do
-        local first, last = math.max(tonumber(args[at]), 1), tonumber(args[at + 1])
-        last = math.min(last, group.cursor, end_of_log)
-        if first <= last then
-            if last == group.cursor then
-                rewind(group, first)
-            else
-                reopen(group, first, last)
-            end
-        end
+    local highest = ranges[#ranges]
+    if highest and highest.last == group.cursor then
+        rewind(group, highest.first)
+        ranges[#ranges] = nil
+    end
+    if #ranges > 0 then
+        reopen(group, ranges)
     end
     ring(args[3])
     return redis.status_reply('OK')

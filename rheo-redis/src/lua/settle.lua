@@ -3,7 +3,7 @@
 local STALE, RECEIPT_MISMATCH = 1, 2
 
 -- Goes through leases of one claim on neighbouring events: calls `change` with
--- what is leased so, cut out of its run, and notes in `refused` what is not.
+-- the run that holds them so, and notes in `refused` what is not leased so.
 local function by_stretch(group, item, refused, change)
     local at = item.first
     while at <= item.last do
@@ -21,51 +21,47 @@ local function by_stretch(group, item, refused, change)
         elseif not item.own_receipt then
             refused[#refused + 1] = {item.number, at, upto, RECEIPT_MISMATCH}
         else
-            cut_out(group, run, at, upto)
-            change(at, upto, run.attempt)
+            change(run, at, upto)
         end
         at = upto + 1
     end
 end
 
--- Keeps the attempts of acked events.
-local function finish(group, first, last, attempt)
-    take_off(group, first, last)
-    local skipped = math.min(last, group.start)
-    if first <= skipped and attempt ~= 0 then
-        put_attempts(group, first, skipped, attempt)
-    end
-    local rest = math.max(first, skipped + 1)
-    if rest <= last and attempt ~= 1 then
-        put_attempts(group, rest, last, attempt)
-    end
-end
-
--- What becomes of leased events, by the first letter of the outcome.
+-- What becomes of leased events of a run, by the outcome.
 local outcomes = {
-    ack = function(group, first, last, attempt)
-        finish(group, first, last, attempt)
+    ack = function(group, run, first, last)
+        cut_out(group, run, first, last)
+        take_off(group, {{first = first, last = last}})
+        -- Attempts are kept where the place implies others.
+        local skipped = math.min(last, group.start)
+        if first <= skipped and run.attempt ~= 0 then
+            join_attempts(group, first, skipped, run.attempt)
+        end
+        local rest = math.max(first, skipped + 1)
+        if rest <= last and run.attempt ~= 1 then
+            join_attempts(group, rest, last, run.attempt)
+        end
     end,
-    reject = function(group, first, last, attempt, item, now)
-        bury(group, first, last, attempt, item.reason, now)
+    reject = function(group, run, first, last, item, now)
+        bury(group, run, first, last, item.reason, now)
     end,
-    retry = function(group, first, last, attempt, item, now)
-        if attempt >= group.max_attempts then
-            bury(group, first, last, attempt, item.reason, now)
+    retry = function(group, run, first, last, item, now)
+        if run.attempt >= group.max_attempts then
+            bury(group, run, first, last, item.reason, now)
         else
-            local due = item.after > 0 and math.min(now + item.after, MOST) or 0
-            put(group, first, last, attempt, due)
+            cut_out(group, run, first, last)
+            put(group, first, last, run.attempt, item.after > 0 and now + item.after or AT_ONCE)
         end
     end,
-    release = function(group, first, last, attempt)
-        local uncounted = math.max(attempt - 1, 0)
-        put(group, first, last, uncounted, 0)
+    release = function(group, run, first, last)
+        local uncounted = math.max(run.attempt - 1, 0)
         -- It stays with its consumer, whoever that is, until the next claim.
-        local held = redis.call('XPENDING', group.log, group.name, '0-' .. fmt(first),
-            '0-' .. fmt(first), '1')[1]
-        if held then
-            put_on(group, held[2], first, last, uncounted)
+        local held = pending_from(group, first, 1)[1]
+        if held and sequence_of(held[1]) <= last then
+            put_on(group, held[2], {{first = first, last = last, attempt = uncounted}})
         end
+        cut_out(group, run, first, last)
+        put(group, first, last, uncounted, AT_ONCE)
     end,
 }
 
@@ -86,8 +82,8 @@ local function settle(keys, args)
             own_receipt = args[at + 3] == '1', outcome = args[at + 4],
             after = tonumber(args[at + 5]), reason = args[at + 6],
         }
-        by_stretch(group, item, refused, function(first, last, attempt)
-            outcomes[item.outcome](group, first, last, attempt, item, now)
+        by_stretch(group, item, refused, function(run, first, last)
+            outcomes[item.outcome](group, run, first, last, item, now)
         end)
         -- In an ordered group the end of a lease lets others in.
         reopens = reopens or group.ordered or item.outcome == 'retry' or item.outcome == 'release'
@@ -106,7 +102,7 @@ local function renew(keys, args)
     if refusal then
         return refusal
     end
-    local expires = math.min(now_of(args[3]) + tonumber(args[4]), MOST)
+    local expires = now_of(args[3]) + tonumber(args[4])
     local answer = {expires}
     for at = 5, #args, 4 do
         local item = {
@@ -114,8 +110,9 @@ local function renew(keys, args)
             first = tonumber(args[at]), last = tonumber(args[at + 1]), fence = args[at + 2],
             own_receipt = args[at + 3] == '1',
         }
-        by_stretch(group, item, answer, function(first, last, attempt)
-            put(group, first, last, attempt, expires, item.fence)
+        by_stretch(group, item, answer, function(run, first, last)
+            cut_out(group, run, first, last)
+            put(group, first, last, run.attempt, expires, item.fence)
         end)
     end
     return answer

@@ -87,7 +87,7 @@ end
 -- where it is to go. Answers 1, or 0 where the entry is another by now.
 local function turn_stream(keys, args)
     local catalog, name, before, after = keys[1], args[1], args[2], args[3]
-    if false then
+    if redis.call('HGET', catalog, name) ~= before then
         return 0
     elseif after == '' then
         redis.call('HDEL', catalog, name)

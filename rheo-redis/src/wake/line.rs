@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use redis::aio::PubSubSink;
 use redis::{Client, RedisResult, Value};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use super::bell::Bells;
 
@@ -45,7 +45,7 @@ pub(super) async fn hear_always(nodes: Vec<Client>, bells: Arc<Bells>) {
 async fn hear(node: &Client, bells: &Bells, pause: &mut Duration) -> RedisResult<()> {
     let (sink, mut told) = patiently(node.get_async_pubsub()).await?.split();
     let mut hearing = Hearing { sink, bells, channels: BTreeSet::new() };
-    let mut round = interval(ROUND);
+    let mut round = interval_at(Instant::now() + ROUND, ROUND);
     round.set_missed_tick_behavior(MissedTickBehavior::Delay);
     hearing.follow().await?;
     *pause = FIRST_PAUSE;

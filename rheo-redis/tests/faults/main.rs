@@ -110,7 +110,9 @@ pub(crate) async fn ask<T: FromRedisValue>(
 ) -> Result<T, RedisError> {
     let mut words = command.split(' ');
     let mut command = redis::cmd(words.next().unwrap());
-    words.for_each(|word| drop(command.arg(word)));
+    for word in words {
+        command.arg(word);
+    }
     command.query_async(&mut connection.clone()).await
 }
 
