@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::{RedisWrite, ToRedisArgs, Value};
 use rheo_core::backend::{Append, RoutedEvent};
-use rheo_core::{Effect, Event, EventBody, Position, Result, StreamName};
+use rheo_core::{Effect, Error, Event, EventBody, Position, Result, StreamName};
 use uuid::Uuid;
 
 use crate::Store;
@@ -26,13 +26,15 @@ impl Store {
             batches.entry(event.partition).or_insert_with(|| Batch(Vec::new())).0.push(event);
         }
         let answers = self.call_each(OPERATION, &self.calls(request, &batches)).await?;
-        let applied = answers.iter().any(Result::is_ok);
+        // In a cluster one partition may have it, and another not.
+        let in_part = answers.iter().any(Result::is_ok);
+        let failed = |error: Error| match in_part {
+            true => error.with_effect(Effect::Unknown),
+            false => error,
+        };
         let mut appended = BTreeMap::new();
         for ((&partition, batch), answer) in batches.iter().zip(answers) {
-            let answer = answer.map_err(|error| {
-                if applied { error.with_effect(Effect::Unknown) } else { error }
-            })?;
-            let events = batch.placed(answer, &request.stream.name, partition)?;
+            let events = batch.placed(answer.map_err(failed)?, &request.stream.name, partition)?;
             appended.insert(partition, events.into_iter());
         }
         let next = |event: &RoutedEvent| appended.get_mut(&event.partition)?.next();
@@ -141,7 +143,7 @@ impl ToRedisArgs for &Batch<'_> {
     }
 }
 
-fn strange() -> rheo_core::Error {
+fn strange() -> Error {
     corrupt(OPERATION, "the answer to an append is another than expected")
 }
 

@@ -39,6 +39,9 @@ pub(crate) struct Call {
     pub(crate) about: About,
     /// Whether it may change something, so that it matters whether it ran.
     pub(crate) writes: bool,
+    /// Whether it runs also where the server's memory is used up, and by itself
+    /// means the same as beside the others.
+    pub(crate) even_when_full: bool,
     command: Cmd,
 }
 
@@ -56,12 +59,19 @@ impl Call {
     fn new(verb: &str, writes: bool, function: &str, about: About, keys: &[String]) -> Self {
         let mut command = cmd(verb);
         command.arg(functions::full_name(function)).arg(keys.len()).arg(keys);
-        Self { about, writes, command }
+        Self { about, writes, even_when_full: false, command }
     }
 
     /// With one more argument.
     pub(crate) fn arg(mut self, arg: impl ToRedisArgs) -> Self {
         self.command.arg(arg);
+        self
+    }
+
+    /// One that may run by itself where memory is used up: the server takes no
+    /// transactions then.
+    pub(crate) fn even_when_full(mut self) -> Self {
+        self.even_when_full = true;
         self
     }
 

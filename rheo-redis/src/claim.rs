@@ -129,8 +129,8 @@ impl Store {
         Granted::from_answers(claimed?, read, granted)
     }
 
-    /// Pairs what was granted with its entries. An event whose entry vanished
-    /// becomes a dead letter, so that it holds up nothing.
+    /// Pairs what was granted with its entries. An event whose entry vanished,
+    /// or is none that Rheo wrote, becomes a dead letter, so that it holds up nothing.
     async fn deliver(
         &self,
         request: &Claim,
@@ -139,47 +139,53 @@ impl Store {
         deliveries: &mut Vec<Delivery>,
     ) -> Result<()> {
         let granting = Granting::new(request, granted.leased_at);
-        let events = codec::events(granted.entries, &request.group.stream.name, partition)?;
-        let mut events = events.into_iter().peekable();
-        let mut vanished = Vec::new();
+        let entries = codec::entries(granted.entries, &request.group.stream.name, partition)?;
+        let mut entries = entries.into_iter().peekable();
+        let (mut vanished, mut damaged) = (Vec::new(), Vec::new());
         for run in &granted.runs {
             for sequence in run.first..=run.last {
-                match events.next_if(|event| event.sequence() == sequence) {
-                    Some(event) => {
+                let position = Position::new(partition, sequence);
+                match entries.next_if(|(found, _)| *found == sequence) {
+                    Some((_, Ok(event))) => {
                         let receipt = Receipt::entry(codec::entry_id(sequence));
-                        deliveries.push(granting.delivery_with_receipt(
-                            event,
-                            run.attempt,
-                            receipt,
-                        ));
+                        let attempt = run.attempt;
+                        deliveries.push(granting.delivery_with_receipt(event, attempt, receipt));
                     }
-                    None => vanished.push(Position::new(partition, sequence)),
+                    Some((_, Err(_))) => damaged.push(position),
+                    None => vanished.push(position),
                 }
             }
         }
-        self.bury(request, &vanished).await
+        self.bury(request, &damaged, "the event's entry is none that Rheo wrote").await?;
+        self.bury_missing(request, &vanished).await
     }
 
-    async fn bury(&self, request: &Claim, vanished: &[Position]) -> Result<()> {
-        // As many at once as any other request settles.
-        for some in vanished.chunks(MAX_BATCH) {
-            self.bury_some(request, some).await?;
-        }
-        Ok(())
+    /// Gives up events whose entries are missing. One that is there after all
+    /// was skipped by the server, as somebody moved its group: it comes back
+    /// when its lease expires.
+    async fn bury_missing(&self, request: &Claim, vanished: &[Position]) -> Result<()> {
+        let entries = self.entries_at(OPERATION, &request.group, vanished).await?;
+        let missing = vanished.iter().zip(entries).filter(|(_, entry)| entry.is_none());
+        let missing: Vec<_> = missing.map(|(&position, _)| position).collect();
+        self.bury(request, &missing, "the event is missing from the store").await
     }
 
-    async fn bury_some(&self, request: &Claim, vanished: &[Position]) -> Result<()> {
+    async fn bury(&self, request: &Claim, positions: &[Position], reason: &str) -> Result<()> {
         let reject = |&position: &Position| Settlement {
             token: Token {
                 lease_id: LeaseId::new(request.fence, position),
                 receipt: Receipt::entry(codec::entry_id(position.sequence)),
             },
-            outcome: Outcome::reject("the event is missing from the store"),
+            outcome: Outcome::reject(reason),
         };
-        let settlements = vanished.iter().map(reject).collect();
-        let settle = Settle { group: request.group.clone(), settlements, now: request.now };
-        // Where one is refused, a replay has reopened it: the next claim finds it again.
-        self.settle(&settle).await.map(drop)
+        // As many at once as any other request settles.
+        for some in positions.chunks(MAX_BATCH) {
+            let settlements = some.iter().map(reject).collect();
+            let settle = Settle { group: request.group.clone(), settlements, now: request.now };
+            // Where one is refused, a replay has reopened it: the next claim finds it again.
+            self.settle(&settle).await?;
+        }
+        Ok(())
     }
 }
 

@@ -25,17 +25,24 @@ pub(crate) enum Failure {
     Late,
     /// It is done, and this many replicas do not have it yet.
     Unreplicated(u32),
+    /// It is done, and the server does not tell how many replicas have it.
+    Unconfirmed(ServerError),
     /// No node of the cluster is known to serve that key.
     Unserved,
 }
 
 impl Failure {
+    /// Whether it was refused, and nothing was done, as memory is used up.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::Refused(answer) if answer.code() == "OOM")
+    }
+
     /// Whether it is certain that nothing was changed.
     fn changed_nothing(&self) -> bool {
         match self {
             Self::Refused(answer) => !is_of_running_code(answer),
             Self::Unreachable(_) | Self::Unserved => true,
-            Self::Broken(_) | Self::Late | Self::Unreplicated(_) => false,
+            Self::Broken(_) | Self::Late | Self::Unreplicated(_) | Self::Unconfirmed(_) => false,
         }
     }
 
@@ -48,7 +55,7 @@ impl Failure {
     ) -> Error {
         let known = !writes || self.changed_nothing();
         let (kind, sentence) = match &self {
-            Self::Refused(answer) => explain_answer(answer, about),
+            Self::Refused(answer) | Self::Unconfirmed(answer) => explain_answer(answer, about),
             Self::Unreachable(error) | Self::Broken(error) => explain_driver(error),
             Self::Late => unavailable("the server did not answer in time"),
             Self::Unreplicated(missing) => unavailable(format!(
@@ -63,7 +70,9 @@ impl Failure {
             Effect::Unknown
         });
         match self {
-            Self::Refused(answer) => error.with_source(Cause(text_of(&answer))),
+            Self::Refused(answer) | Self::Unconfirmed(answer) => {
+                error.with_source(Cause(text_of(&answer)))
+            }
             Self::Unreachable(cause) | Self::Broken(cause) => {
                 error.with_source(Cause(cause.to_string()))
             }
@@ -76,6 +85,11 @@ impl Failure {
 /// that in it was done.
 fn is_of_running_code(answer: &ServerError) -> bool {
     answer.details().is_some_and(|details| details.contains(" script: "))
+}
+
+/// Whether the server is not, or no longer, the one to write to.
+pub(crate) fn is_read_only(answer: &ServerError) -> bool {
+    answer.code() == "READONLY"
 }
 
 /// Whether the server does not have the function that was called.
@@ -130,6 +144,9 @@ fn explain_answer(answer: &ServerError, about: Option<&About>) -> Explained {
         "NOPERM" => config(format!("the user lacks a privilege: {details}")),
         "WRONGTYPE" => damaged("a key under Rheo's prefix holds something that Rheo did not write"),
         "EXECABORT" => unavailable("the server did not take all of a transaction's commands"),
+        _ if details.contains("executing the script can't run") => {
+            config("the user lacks a privilege that Rheo's functions need: ACL LOG names it")
+        }
         _ if is_of_running_code(answer) => {
             damaged("a function failed on what it found in the server")
         }

@@ -9,7 +9,7 @@ const FILES: &[&str] = &[
     include_str!("lua/state.lua"),
     include_str!("lua/stream.lua"),
     include_str!("lua/group.lua"),
-    include_str!("lua/append.lua"),
+    include_str!("lua/log.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/settle.lua"),
     include_str!("lua/replay.lua"),

@@ -89,6 +89,7 @@ impl Store {
                 .arg(&found.made_of_stream)
                 .arg(&found.made)
                 .arg(if partition == 0 { self.channel(name) } else { String::new() })
+                .even_when_full()
         };
         let others = (1..group.stream.partitions).map(drop).collect();
         let answers = self.in_stages(OPERATION, self.joined(others, vec![drop(0)])).await?;

@@ -51,10 +51,11 @@ impl Dead {
 }
 
 /// There is nothing to show but a dead letter without its event.
-fn missing(group: &GroupRef, position: Position) -> Error {
+fn without_event(group: &GroupRef, position: Position) -> Error {
     let GroupRef { stream, name } = group;
     let context = format!(
-        "the event of dead letter {position} of {name:?} is missing from stream {:?}",
+        "the event of dead letter {position} of {name:?} is missing from stream {:?}, or none that Rheo \
+         wrote",
         stream.name
     );
     Error::new(ErrorKind::Corrupt, DEAD_LETTERS, context)
@@ -103,7 +104,7 @@ impl Store {
         Ok(info)
     }
 
-    /// A page of the dead letters. One whose event vanished is left out, and
+    /// A page of the dead letters. One whose event is lost is left out, and
     /// told as `Corrupt` where there is nothing else to show.
     pub(crate) async fn dead_letters(&self, request: &DeadLetters) -> Result<Vec<DeadLetter>> {
         let DeadLetters { group, after, limit } = request;
@@ -111,25 +112,26 @@ impl Store {
             Some(position) => Some((self.died_at(group, *position).await?, *position)),
             None => None,
         };
-        let (mut letters, mut vanished) = (Vec::new(), None);
+        let (mut letters, mut lost) = (Vec::new(), None);
         loop {
             let wanted = limit - letters.len();
             let page = self.oldest_dead(group, after, wanted).await?;
             let is_last = page.len() < wanted;
             after = page.last().map(|dead| (dead.at, dead.position)).or(after);
-            let events = self.events_at(group, &page).await?;
-            for (dead, event) in page.into_iter().zip(events) {
-                match event {
-                    Some(event) => letters.push(dead.letter_with(event)),
-                    None => vanished = vanished.or(Some(dead.position)),
+            let positions: Vec<_> = page.iter().map(|dead| dead.position).collect();
+            let entries = self.entries_at(DEAD_LETTERS, group, &positions).await?;
+            for (dead, entry) in page.into_iter().zip(entries) {
+                match entry {
+                    Some(Ok(event)) => letters.push(dead.letter_with(event)),
+                    _ => lost = lost.or(Some(dead.position)),
                 }
             }
             if is_last || letters.len() == *limit {
                 break;
             }
         }
-        match vanished {
-            Some(position) if letters.is_empty() => Err(missing(group, position)),
+        match lost {
+            Some(position) if letters.is_empty() => Err(without_event(group, position)),
             _ => Ok(letters),
         }
     }
@@ -166,21 +168,27 @@ impl Store {
         Ok(page)
     }
 
-    /// The events of dead letters, as far as they are there.
-    async fn events_at(&self, group: &GroupRef, page: &[Dead]) -> Result<Vec<Option<Event>>> {
+    /// The entries at these positions, as far as they are there.
+    pub(crate) async fn entries_at(
+        &self,
+        operation: &'static str,
+        group: &GroupRef,
+        positions: &[Position],
+    ) -> Result<Vec<Option<Result<Event>>>> {
         let stream = &group.stream.name;
-        let read = |dead: &Dead| {
-            let id = codec::entry_id(dead.position.sequence);
+        let read = |position: &Position| {
+            let id = codec::entry_id(position.sequence);
             let mut read = cmd("XRANGE");
-            read.arg(self.keys.log(stream, dead.position.partition)).arg(&id).arg(&id);
+            read.arg(self.keys.log(stream, position.partition)).arg(&id).arg(&id);
             read
         };
-        let reads: Vec<Cmd> = page.iter().map(read).collect();
-        let answers = self.read(DEAD_LETTERS, &About::from(group), &reads).await?;
-        let events = page.iter().zip(answers).map(|(dead, answer)| {
-            Ok(codec::events(answer, stream, dead.position.partition)?.pop())
-        });
-        events.collect()
+        let reads: Vec<Cmd> = positions.iter().map(read).collect();
+        let answers = self.read(operation, &About::from(group), &reads).await?;
+        let entry = |(position, answer): (&Position, Value)| {
+            let mut entries = codec::entries(answer, stream, position.partition)?;
+            Ok(entries.pop().map(|(_, event)| event))
+        };
+        positions.iter().zip(answers).map(entry).collect()
     }
 
     /// When the event at `position` was given up.

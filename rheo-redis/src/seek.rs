@@ -40,10 +40,8 @@ impl Store {
             Seek::At(instant) => instant.as_micros().to_string(),
         };
         let call = |partition| {
-            let keys = [
-                self.keys.log(&stream.name, partition),
-                self.keys.meta(&stream.name, partition),
-            ];
+            let keys =
+                [self.keys.log(&stream.name, partition), self.keys.meta(&stream.name, partition)];
             Call::read("seek", stream, &keys).arg(stream.partitions).arg(&instant)
         };
         let calls: Vec<Call> = partitions.map(call).collect();

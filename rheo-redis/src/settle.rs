@@ -21,7 +21,8 @@ impl Store {
         let leases = Leases::of(group, settlements, |settlement| &settlement.token, alike);
         let (now, channel) = (instant(*now), self.channel(&group.stream.name));
         let calls = leases.calls(|partition, stretches| {
-            let mut call = self.write_to(group, partition, "settle").arg(&now).arg(&channel);
+            let mut call =
+                self.write_to(group, partition, "settle").arg(&now).arg(&channel).even_when_full();
             for stretch in stretches {
                 let (word, after, reason) = outcome_words(&settlements[stretch.places[0]].outcome);
                 call = stretch.add_to(call).arg(word).arg(after).arg(reason);
@@ -44,7 +45,8 @@ impl Store {
         let leases = Leases::of(group, tokens, |token| token, |_, _| true);
         let (now, lease) = (instant(*now), micros(*lease));
         let calls = leases.calls(|partition, stretches| {
-            let call = self.write_to(group, partition, "renew").arg(&now).arg(lease);
+            let call =
+                self.write_to(group, partition, "renew").arg(&now).arg(lease).even_when_full();
             stretches.iter().fold(call, |call, stretch| stretch.add_to(call))
         });
         let answers = self.call_leases("renew", &calls).await?;
@@ -77,8 +79,11 @@ fn with_expiry(answer: Value) -> Result<(Timestamp, Value)> {
     let Value::Array(mut parts) = answer else {
         return Err(corrupt("renew", "the answer to a renewal is no list"));
     };
-    match parts.is_empty().then_some(Value::Nil).unwrap_or_else(|| parts.remove(0)) {
-        Value::Int(expires_at) => Ok((Timestamp::from_micros(expires_at), Value::Array(parts))),
+    match parts.first() {
+        Some(&Value::Int(expires_at)) => {
+            parts.remove(0);
+            Ok((Timestamp::from_micros(expires_at), Value::Array(parts)))
+        }
         _ => Err(corrupt("renew", "the answer to a renewal has no expiry")),
     }
 }

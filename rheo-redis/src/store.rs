@@ -46,7 +46,21 @@ impl Store {
         };
         let writes = calls.iter().any(|call| call.writes);
         let commands: Vec<_> = calls.iter().map(Call::command).collect();
-        let answers = self.send(operation, &first.about, writes, &commands).await?;
+        let batch = if writes { self.step(&commands) } else { Batch::reads(&commands) };
+        let answers = match self.link.send(&batch).await {
+            Err(failure)
+                if failure.is_out_of_memory() && calls.iter().all(|it| it.even_when_full) =>
+            {
+                let mut answers = Vec::with_capacity(calls.len());
+                for call in calls {
+                    answers.push(self.call(operation, call).await);
+                }
+                return Ok(answers);
+            }
+            sent => {
+                sent.map_err(|failure| failure.into_error(operation, Some(&first.about), writes))?
+            }
+        };
         let tell = |(answer, call): (Answer, &Call)| {
             answer.map_err(|refused| {
                 Failure::Refused(refused).into_error(operation, Some(&call.about), call.writes)
@@ -64,26 +78,17 @@ impl Store {
         writes: bool,
         commands: &[&Cmd],
     ) -> Result<Vec<Result<Value>>> {
-        let answers = self.send(operation, about, writes, commands).await?;
-        let tell = |answer: Answer| {
-            answer.map_err(|refused| {
-                Failure::Refused(refused).into_error(operation, Some(about), writes)
-            })
-        };
+        let batch = if writes { self.step(commands) } else { Batch::step(commands, false) };
+        let told = |failure: Failure| failure.into_error(operation, Some(about), writes);
+        let answers = self.link.send(&batch).await.map_err(told)?;
+        let tell = |answer: Answer| answer.map_err(|refused| told(Failure::Refused(refused)));
         Ok(answers.into_iter().map(tell).collect())
     }
 
-    async fn send(
-        &self,
-        operation: &'static str,
-        about: &About,
-        writes: bool,
-        commands: &[&Cmd],
-    ) -> Result<Vec<Answer>> {
+    /// Commands that write, in one step, and on as many replicas as is asked for.
+    fn step<'a>(&self, commands: &'a [&'a Cmd]) -> Batch<'a> {
         let Options { replicas, replica_timeout, .. } = self.options;
-        let batch = Batch::step(commands, writes).replicated(replicas, replica_timeout);
-        let sent = self.link.send(&batch).await;
-        sent.map_err(|failure| failure.into_error(operation, Some(about), writes))
+        Batch::step(commands, true).replicated(replicas, replica_timeout)
     }
 
     /// Runs commands that only read, each on keys of one slot, in one round

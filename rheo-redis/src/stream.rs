@@ -205,6 +205,7 @@ impl Store {
             .arg(name.as_str())
             .arg(before.to_string())
             .arg(after.map(Entry::to_string).unwrap_or_default())
+            .even_when_full()
     }
 
     fn makes(&self, name: &StreamName, entry: &Entry) -> Vec<Call> {
@@ -222,6 +223,7 @@ impl Store {
             Call::write("drop_partition", name, &self.partition_keys(name, partition))
                 .arg(entry.made)
                 .arg(if partition == 0 { self.channel(name) } else { String::new() })
+                .even_when_full()
         };
         (0..entry.partitions).map(drop).collect()
     }
@@ -250,8 +252,11 @@ impl Store {
         let mut answers = Vec::new();
         for stage in stages {
             let answered = self.call_each(operation, &stage).await;
+            let some_ran = matches!(&answered, Ok(each) if each.iter().any(Result::is_ok));
+            let begun = some_ran || !answers.is_empty();
             let all = answered.and_then(|each| each.into_iter().collect::<Result<Vec<_>>>());
-            answers.extend(all.map_err(|error| error.with_effect(Effect::Unknown))?);
+            let unknown = |error: Error| error.with_effect(Effect::Unknown);
+            answers.extend(all.map_err(|error| if begun { unknown(error) } else { error })?);
         }
         Ok(answers)
     }

@@ -86,17 +86,18 @@ impl Count {
     async fn print(&mut self, bare: &mut Bare, work: &str, side: &str) {
         let each = |number: f64| number / self.events as f64;
         let spent = processor(bare).await - self.processor;
-        for line in bare.info("commandstats").await.lines() {
-            let Some((command, numbers)) =
-                line.strip_prefix("cmdstat_").and_then(|line| line.split_once(':'))
-            else {
-                continue;
-            };
+        let told = bare.info("commandstats").await;
+        let mut lines: Vec<_> = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(':'))
+            .collect();
+        lines.sort_unstable();
+        for (command, numbers) in lines {
             if matches!(command, "info" | "config|resetstat") {
                 continue;
             }
-            let (calls, micros) = (number(numbers, "calls"), number(numbers, "usec"));
-            println!("| {work} | {side} | {command} | {:.4} | {:.3} |", each(calls), each(micros));
+            let (calls, micros) = (each(number(numbers, "calls")), each(number(numbers, "usec")));
+            println!("| {work} | {side} | {command} | {calls:.4} | {micros:.3} |");
         }
         println!("| {work} | {side} | all of the main thread | | {:.3} |", each(spent));
         *self = Self::begin(bare, self.events).await;

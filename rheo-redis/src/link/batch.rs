@@ -142,6 +142,7 @@ fn replicated(wanted: u32, copies: Option<Value>) -> Result<(), Failure> {
                 Ok(missing) => Err(Failure::Unreplicated(missing)),
             }
         }
+        Some(Value::ServerError(error)) => Err(Failure::Unconfirmed(error)),
         _ => Err(Failure::Unreplicated(wanted)),
     }
 }

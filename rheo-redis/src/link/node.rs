@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::batch::{Answer, Batch, answer};
 use crate::config::Options;
 use crate::connect::address::Place;
-use crate::error::Failure;
+use crate::error::{Failure, is_read_only};
 use crate::functions;
 
 /// How long a connection may lie idle before it is asked whether it still lives.
@@ -163,6 +163,11 @@ impl Node {
         let sent = sent.unwrap_or(Err(Failure::Late));
         match &sent {
             Err(Failure::Broken(_) | Failure::Late) => self.forget(connection),
+            // Its address may lead to another server by now.
+            Err(Failure::Refused(answer)) if is_read_only(answer) => self.forget(connection),
+            Ok(answers) if answers.iter().flat_map(|it| it.as_ref().err()).any(is_read_only) => {
+                self.forget(connection);
+            }
             _ => connection.has_answered(),
         }
         sent

@@ -18,13 +18,15 @@ local function then_grant(fence, finish)
     claiming = {fence = fence, finish = finish}
 end
 
--- Tells the server's own group from where to read on.
+-- Tells the server's own group from where to read on. Where the server has no
+-- such group, that is an error.
 local function read_after(group, sequence)
     local text = fmt(sequence)
-    if sequence <= redis.call('XLEN', group.log) or sequence <= added_to(group.log) then
+    local is_in_log = sequence > group.start or sequence <= added_to(group.log)
+    if is_in_log then
         redis.call('XGROUP', 'SETID', group.log, group.name, '0-' .. text, 'ENTRIESREAD', text)
     else
-        -- Beyond the log's end the server would take it for a negative lag.
+        -- With the number of entries the server would tell a negative lag.
         redis.call('XGROUP', 'SETID', group.log, group.name, '0-' .. text)
     end
 end
@@ -56,21 +58,6 @@ local function read_nothing(log, name, fence)
             end)
         end
     end
-end
-
--- Sets the server's own group right, whatever was done with it outside claims:
--- by hand, or by the XREADGROUP of a claim that the server did not know because
--- it had lost its functions.
-local function set_right(group)
-    local strays = pending_from(group, group.cursor + 1, SLICE)
-    while #strays > 0 do
-        for number, stray in ipairs(strays) do
-            strays[number] = stray[1]
-        end
-        redis.call('XACK', group.log, group.name, unpack(strays))
-        strays = pending_from(group, group.cursor + 1, SLICE)
-    end
-    read_after(group, group.cursor)
 end
 
 -- Makes ready what is due.
@@ -142,13 +129,14 @@ local function grant_new(group, last, lease)
     return granted
 end
 
--- The last event that a XREADGROUP with this limit moved to the pending list.
+-- The last event that an XREADGROUP with this limit moved to the pending list.
 local function last_read(group, limit)
     local next = group.cursor + 1
     -- This one, where no entry is missing from the log.
     local likely = math.max(math.min(group.cursor + limit, redis.call('XLEN', group.log)), next)
     local read = pending_from(group, likely, 2)
     if #read ~= 1 or sequence_of(read[1][1]) ~= likely then
+        -- What was pending before, taken by hand, is read again or lies above.
         read = pending_from(group, next, limit)
     end
     return read[1] and sequence_of(read[#read][1])
@@ -235,7 +223,10 @@ local function try_claim(keys, args)
     end
     local limit, now = tonumber(args[3]), now_of(args[7])
     local lease = {consumer = args[4], fence = args[6], expires = now + tonumber(args[5])}
-    set_right(group)
+    -- Whatever was done to the server's own group by hand, or by the XREADGROUP
+    -- of a claim that the server did not know because it had lost its functions:
+    -- what it took is read again.
+    read_after(group, group.cursor)
     if only_new(group, now) then
         then_grant(lease.fence, function()
             local last = last_read(group, limit)

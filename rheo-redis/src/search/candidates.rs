@@ -166,7 +166,8 @@ fn take_complete(order: Order, lists: &mut Vec<List>) -> Vec<Range> {
     }
     lists.retain(|list| list.has_more() || !list.ahead.is_empty());
     taken.sort_by(|one, other| compare(order, *one, *other));
-    let range = |Position { partition, sequence }| Range { partition, first: sequence, last: sequence };
+    let range =
+        |Position { partition, sequence }| Range { partition, first: sequence, last: sequence };
     taken.into_iter().map(range).collect()
 }
 

@@ -9,14 +9,14 @@ mod walk;
 
 use std::cmp::Ordering;
 
-use redis::Cmd;
-use redis::cmd;
+use redis::{Cmd, cmd};
 use rheo_core::backend::{Range, Search, Seek};
 use rheo_core::{Condition, Event, Field, Filter, Order, Position, Result, Timestamp};
 
+use crate::Store;
+use crate::call::About;
 use crate::codec::{self, entry_id};
 use crate::seek::Place;
-use crate::{Store, call::About};
 
 const OPERATION: &str = "query";
 /// How many events the first round trip brings at most, and at least, where

@@ -1,13 +1,11 @@
 //! What somebody deletes from the server behind Rheo's back.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use rheo_core::{
-    Delivery, ErrorKind, NewEvent, Outcome, Position, Replay, ReplayOptions,
-};
+use rheo_core::{Delivery, ErrorKind, NewEvent, Outcome, Position, Replay, ReplayOptions};
 
 use crate::{Bench, eventually, sequences};
 

@@ -5,9 +5,9 @@
 mod losing;
 mod refusing;
 mod replicas;
-mod showing;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod showing;
 mod waiting;
 
 use std::time::Duration;
