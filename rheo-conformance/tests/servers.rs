@@ -147,25 +147,45 @@ async fn redis_cluster() {
     }
 }
 
+/// Tells where the server is, and stays with it.
+async fn stay_with(server: &Server) {
+    println!("\nurl {}", server.url());
+    std::future::pending().await
+}
+
 /// A test that is killed takes its server with it, and its directory.
 #[tokio::test]
 async fn a_killed_test_leaves_nothing() {
     if env::var_os(TO_BE_KILLED).is_some() {
-        let server = Postgres::start().await.expect("it has started before");
-        println!("\nurl {}", server.url());
-        std::future::pending::<()>().await;
+        stay_with(&Postgres::start().await.expect("it has started before")).await;
     }
-    if server_of("postgres", Postgres::start().await).is_none() {
-        return;
+    if server_of("postgres", Postgres::start().await).is_some() {
+        is_killed("a_killed_test_leaves_nothing").await;
     }
-    let directory = env::temp_dir().join(format!("rheo-killed-{}", std::process::id()));
+}
+
+/// Nor any node of a cluster.
+#[tokio::test]
+async fn a_killed_test_leaves_no_cluster() {
+    if env::var_os(TO_BE_KILLED).is_some() {
+        stay_with(&RedisCluster::start().await.expect("it has started before")).await;
+    }
+    if server_of("redis-cluster", RedisCluster::start().await).is_some() {
+        is_killed("a_killed_test_leaves_no_cluster").await;
+    }
+}
+
+/// Kills a copy of the test that has a private server.
+async fn is_killed(name: &str) {
+    let directory = env::temp_dir().join(format!("rheo-{name}-{}", std::process::id()));
     std::fs::create_dir(&directory).expect("it is new");
     open_to_all(&directory);
     let mut test = Command::new(env::current_exe().expect("it has a path"))
-        .args(["--exact", "a_killed_test_leaves_nothing", "--nocapture"])
+        .args(["--exact", name, "--nocapture"])
         .env(TO_BE_KILLED, "1")
         .env("TMPDIR", &directory)
         .env_remove("RHEO_TEST_POSTGRES_URL")
+        .env_remove("RHEO_TEST_REDIS_CLUSTER_URL")
         .stdout(Stdio::piped())
         .spawn()
         .expect("it runs");

@@ -3,7 +3,8 @@
 use redis::{Cmd, FromRedisValue, Value, cmd};
 use rheo_core::backend::{DeadLetters, GroupRef, Now, Seek};
 use rheo_core::{
-    DeadLetter, Error, ErrorKind, Event, GroupInfo, PartitionProgress, Position, Result, Timestamp,
+    DeadLetter, Error, ErrorKind, Event, GroupInfo, MAX_BATCH, PartitionProgress, Position, Result,
+    Timestamp,
 };
 
 use crate::Store;
@@ -112,11 +113,11 @@ impl Store {
             Some(position) => Some((self.died_at(group, *position).await?, *position)),
             None => None,
         };
-        let (mut letters, mut lost) = (Vec::new(), None);
+        let (mut letters, mut lost, mut wanted) = (Vec::new(), None, *limit);
         loop {
-            let wanted = limit - letters.len();
             let page = self.oldest_dead(group, after, wanted).await?;
             let is_last = page.len() < wanted;
+            let before = letters.len();
             after = page.last().map(|dead| (dead.at, dead.position)).or(after);
             let positions: Vec<_> = page.iter().map(|dead| dead.position).collect();
             let entries = self.entries_at(DEAD_LETTERS, group, &positions).await?;
@@ -126,10 +127,14 @@ impl Store {
                     _ => lost = lost.or(Some(dead.position)),
                 }
             }
-            if is_last || letters.len() == *limit {
+            if is_last || letters.len() >= *limit {
                 break;
             }
+            // A long stretch of lost ones is passed in great steps.
+            let all_lost = letters.len() == before;
+            wanted = if all_lost { MAX_BATCH.min(2 * wanted) } else { limit - letters.len() };
         }
+        letters.truncate(*limit);
         match lost {
             Some(position) if letters.is_empty() => Err(without_event(group, position)),
             _ => Ok(letters),

@@ -13,6 +13,9 @@ use crate::NotConfigured;
 
 /// A throwaway Redis Cluster: three primaries without replicas, which have
 /// their data back after a crash. All of them crash, stop and start together.
+///
+/// Each node tells clients to find it behind the [proxy](Server::proxy), also
+/// those that came by the direct URL: they need the runtime that started it.
 #[derive(Debug)]
 pub struct RedisCluster(Server);
 

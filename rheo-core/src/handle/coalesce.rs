@@ -201,6 +201,9 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Driver<I, O> {
             // Nobody waits for the answer any more: then nothing need be written.
             together.retain(|waiting| !waiting.answer.is_closed());
             self.lane.write_together(together).await;
+            // Those who have their answers may come again at once: they are to
+            // go together, and not all but the first behind the first.
+            tokio::task::yield_now().await;
         }
         self.done = true;
     }
@@ -257,6 +260,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn those_who_come_again_go_together_again() {
+        let (lane, gate, sizes) = gated();
+        let callers: Vec<_> = (0..4)
+            .map(|number| {
+                let lane = Arc::clone(&lane);
+                tokio::spawn(async move {
+                    for _ in 0..3 {
+                        Arc::clone(&lane).submit(vec![number]).await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..4 {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            gate.add_permits(1);
+        }
+        gate.add_permits(100);
+        for caller in callers {
+            caller.await.unwrap();
+        }
+        assert_eq!(*sizes.lock().unwrap(), [1, 4, 4, 3]);
+    }
+
+    #[tokio::test]
     async fn what_comes_while_one_is_under_way_goes_together() {
         let (lane, gate, sizes) = gated();
         let calls: Vec<_> =
@@ -267,7 +296,9 @@ mod tests {
             assert_eq!(call.await.unwrap().unwrap(), [n, n]);
         }
         assert_eq!(*sizes.lock().unwrap(), [2, 8]);
-        assert!(!lane.lock().busy);
+        while lane.lock().busy {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

@@ -32,14 +32,15 @@ local function start_native(log, name, start)
     redis.call('XGROUP', 'CREATE', unpack(how))
 end
 
--- Makes a group of which nothing is left. `rules` are max_attempts and ordered.
-local function start_group(keys, name, made, rules, start)
+-- Makes a group of which nothing is left, of a stream with so many partitions.
+-- `rules` are max_attempts and ordered.
+local function start_group(keys, partitions, name, made, rules, start)
     local log, hash = keys[1], keys[3]
     start_native(log, name, start)
     redis.call('UNLINK', hash)
     forget_work(keys)
-    redis.call('HSET', hash, 'made', made, 'max_attempts', rules[1], 'ordered', rules[2],
-        'start', start, 'cursor', start)
+    redis.call('HSET', hash, 'partitions', partitions, 'made', made,
+        'max_attempts', rules[1], 'ordered', rules[2], 'start', start, 'cursor', start)
     redis.call('SADD', log .. ':groups', name)
 end
 
@@ -55,7 +56,7 @@ local function enter_group(keys, args)
     end
     local last = redis.call('HMGET', meta, 'made', 'counter')
     local made = next_made(math.max(last[1], last[2] or 0))
-    start_group(keys, args[2], made, {args[3], args[4]}, args[5])
+    start_group(keys, args[1], args[2], made, {args[3], args[4]}, args[5])
     redis.call('HSET', meta, 'counter', made)
     if args[1] ~= '1' then
         redis.call('HSET', hash, 'pending', args[6])
@@ -86,7 +87,7 @@ local function make_group(keys, args)
     if not is_same_stream(meta, args[3]) or is_late(hash, hash, made) then
         return 0
     end
-    start_group(keys, args[2], made, {args[5], args[6]}, args[7])
+    start_group(keys, args[1], args[2], made, {args[5], args[6]}, args[7])
     return 1
 end
 
@@ -128,7 +129,7 @@ local function reset_group(keys, args)
     end
     local hash = keys[3]
     local kept = redis.call('HMGET', hash, 'made', 'max_attempts', 'ordered', 'pending')
-    start_group(keys, args[2], kept[1], {kept[2], kept[3]}, args[3])
+    start_group(keys, args[1], args[2], kept[1], {kept[2], kept[3]}, args[3])
     if kept[4] then
         redis.call('HSET', hash, 'pending', kept[4])
     end

@@ -42,15 +42,16 @@ local outcomes = {
             join_attempts(group, rest, last, run.attempt)
         end
     end,
-    reject = function(group, run, first, last, item, now)
-        bury(group, run, first, last, item.reason, now)
+    reject = function(group, run, first, last, item)
+        bury(group, run, first, last, item.reason, now_of(item.now))
     end,
-    retry = function(group, run, first, last, item, now)
+    retry = function(group, run, first, last, item)
         if run.attempt >= group.max_attempts then
-            bury(group, run, first, last, item.reason, now)
+            bury(group, run, first, last, item.reason, now_of(item.now))
         else
             cut_out(group, run, first, last)
-            put(group, first, last, run.attempt, item.after > 0 and now + item.after or AT_ONCE)
+            local due = item.after > 0 and now_of(item.now) + item.after or AT_ONCE
+            put(group, first, last, run.attempt, due)
         end
     end,
     release = function(group, run, first, last)
@@ -74,16 +75,16 @@ local function settle(keys, args)
     if refusal then
         return refusal
     end
-    local now, refused, reopens = now_of(args[3]), {}, false
+    local refused, reopens = {}, false
     for at = 5, #args, 7 do
         local item = {
             number = (at - 5) / 7,
             first = tonumber(args[at]), last = tonumber(args[at + 1]), fence = args[at + 2],
             own_receipt = args[at + 3] == '1', outcome = args[at + 4],
-            after = tonumber(args[at + 5]), reason = args[at + 6],
+            after = tonumber(args[at + 5]), reason = args[at + 6], now = args[3],
         }
         by_stretch(group, item, refused, function(run, first, last)
-            outcomes[item.outcome](group, run, first, last, item, now)
+            outcomes[item.outcome](group, run, first, last, item)
         end)
         -- In an ordered group the end of a lease lets others in.
         reopens = reopens or group.ordered or item.outcome == 'retry' or item.outcome == 'release'

@@ -46,21 +46,19 @@ end
 -- `Keys::group`; every such function has the partition count and the group's
 -- name as its first arguments.
 local function group_of(keys, args)
-    if not is_of_stream(keys[2], args[1]) then
-        return nil, no_stream()
-    end
-    local known = redis.call('HMGET', keys[3], 'max_attempts', 'ordered', 'start', 'cursor')
-    if not known[1] then
-        return nil, no_group()
+    local known = redis.call('HMGET', keys[3], 'partitions', 'max_attempts', 'ordered',
+        'start', 'cursor')
+    if known[1] ~= args[1] then
+        return nil, is_of_stream(keys[2], args[1]) and no_group() or no_stream()
     end
     return {
         log = keys[1], hash = keys[3], open = keys[4], leased = keys[5], delayed = keys[6],
         ready = keys[7], attempts = keys[8], dead = keys[9], graves = keys[10],
         name = args[2],
-        max_attempts = tonumber(known[1]),
-        ordered = known[2] == '1',
-        start = tonumber(known[3]),
-        cursor = tonumber(known[4]),
+        max_attempts = tonumber(known[2]),
+        ordered = known[3] == '1',
+        start = tonumber(known[4]),
+        cursor = tonumber(known[5]),
     }
 end
 
