@@ -107,6 +107,20 @@ async fn a_vanished_event_blocks_nothing() {
     assert_is_a_corrupt_dead_letter(&bench, 2).await;
 }
 
+/// The same with an entry that somebody else added.
+#[tokio::test]
+async fn a_strange_entry_blocks_nothing() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.append(1).await;
+    bench.operator::<String>("XADD rheo:{s/0} 0-* colour red").await;
+    bench.append(1).await;
+    let deliveries = bench.fetch(10).await;
+    assert_eq!(sequences(&deliveries), [1, 3]);
+    bench.settle(deliveries.iter().map(|one| (one, Outcome::Ack))).await;
+    assert_eq!(bench.info().await.lag(), 0);
+    assert_is_a_corrupt_dead_letter(&bench, 2).await;
+}
+
 async fn assert_is_a_corrupt_dead_letter(bench: &Bench, sequence: u64) {
     assert_eq!(bench.info().await.dead_letters(), 1);
     let error = bench.rheo.dead_letters("s", "g", 10, None).await.unwrap_err();

@@ -1,6 +1,8 @@
 //! Servers that refuse: each refusal has its kind, and tells what to do.
 
-use rheo_core::{Effect, Error, ErrorKind, NewEvent, Outcome, Result, Retry, Rheo};
+use rheo_core::{
+    Confirm, Effect, Error, ErrorKind, GroupOptions, NewEvent, Outcome, Result, Retry, Rheo,
+};
 use rheo_redis::{Options, Redis};
 
 use crate::{Bench, ask, eventually, fact, operator_of, sequences};
@@ -23,6 +25,10 @@ async fn memory_is_used_up() {
     let Some(bench) = Bench::start().await else { return };
     bench.append(6).await;
     let deliveries = bench.fetch(5).await;
+    bench.rheo.create_stream("wide", 3).await.unwrap();
+    for group in ["kept", "gone"] {
+        bench.rheo.create_group("wide", group, GroupOptions::default()).await.unwrap();
+    }
     bench.operator::<()>("CONFIG SET maxmemory 1mb").await;
 
     assert_not_now(&append(&bench.rheo).await.unwrap_err(), "maxmemory");
@@ -40,6 +46,9 @@ async fn memory_is_used_up() {
     bench.rheo.release(&deliveries[3]).await.unwrap();
     bench.rheo.reject(&deliveries[4], "no").await.unwrap();
     assert_eq!(bench.info().await.partitions[0].frontier, 3);
+    assert_eq!(bench.rheo.lag("wide", "kept").await.unwrap().total(), 0);
+    bench.rheo.delete_group("wide", "gone", Confirm::Yes).await.unwrap();
+    bench.rheo.delete_stream("wide", Confirm::Yes).await.unwrap();
 
     bench.operator::<()>("CONFIG SET maxmemory 0").await;
     assert_eq!(append(&bench.rheo).await.unwrap(), 7);
