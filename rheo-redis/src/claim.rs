@@ -157,17 +157,7 @@ impl Store {
             }
         }
         self.bury(request, &damaged, "the event's entry is none that Rheo wrote").await?;
-        self.bury_missing(request, &vanished).await
-    }
-
-    /// Gives up events whose entries are missing. One that is there after all
-    /// was skipped by the server, as somebody moved its group: it comes back
-    /// when its lease expires.
-    async fn bury_missing(&self, request: &Claim, vanished: &[Position]) -> Result<()> {
-        let entries = self.entries_at(OPERATION, &request.group, vanished).await?;
-        let missing = vanished.iter().zip(entries).filter(|(_, entry)| entry.is_none());
-        let missing: Vec<_> = missing.map(|(&position, _)| position).collect();
-        self.bury(request, &missing, "the event is missing from the store").await
+        self.bury(request, &vanished, "the event is missing from the store").await
     }
 
     async fn bury(&self, request: &Claim, positions: &[Position], reason: &str) -> Result<()> {

@@ -120,7 +120,7 @@ impl Store {
             let before = letters.len();
             after = page.last().map(|dead| (dead.at, dead.position)).or(after);
             let positions: Vec<_> = page.iter().map(|dead| dead.position).collect();
-            let entries = self.entries_at(DEAD_LETTERS, group, &positions).await?;
+            let entries = self.entries_at(group, &positions).await?;
             for (dead, entry) in page.into_iter().zip(entries) {
                 match entry {
                     Some(Ok(event)) => letters.push(dead.letter_with(event)),
@@ -174,9 +174,8 @@ impl Store {
     }
 
     /// The entries at these positions, as far as they are there.
-    pub(crate) async fn entries_at(
+    async fn entries_at(
         &self,
-        operation: &'static str,
         group: &GroupRef,
         positions: &[Position],
     ) -> Result<Vec<Option<Result<Event>>>> {
@@ -188,7 +187,7 @@ impl Store {
             read
         };
         let reads: Vec<Cmd> = positions.iter().map(read).collect();
-        let answers = self.read(operation, &About::from(group), &reads).await?;
+        let answers = self.read(DEAD_LETTERS, &About::from(group), &reads).await?;
         let entry = |(position, answer): (&Position, Value)| {
             let mut entries = codec::entries(answer, stream, position.partition)?;
             Ok(entries.pop().map(|(_, event)| event))
