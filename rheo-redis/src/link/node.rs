@@ -1,6 +1,7 @@
 //! [`Node`]: one server, and the connection to it that all operations share.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -80,7 +81,24 @@ impl Connection {
         self.answered.store(self.age(), Ordering::Relaxed);
     }
 
+    /// Sends a batch. What is handed to a connection in the very moment in
+    /// which it breaks can be lost there: neither an answer comes nor an error.
+    /// So where an answer is long in coming, the connection is asked for
+    /// another: a broken one refuses that at once.
     async fn send(&self, batch: &Batch<'_>) -> Result<Vec<Answer>, Failure> {
+        let mut answered = pin!(self.exchange(batch));
+        if let Ok(answers) = timeout(IDLE, answered.as_mut()).await {
+            return answers;
+        }
+        let (mut shared, ping) = (self.shared.clone(), cmd("PING"));
+        tokio::select! {
+            biased;
+            answers = answered => answers,
+            Err(broken) = shared.send_packed_command(&ping) => Err(Failure::Broken(broken)),
+        }
+    }
+
+    async fn exchange(&self, batch: &Batch<'_>) -> Result<Vec<Answer>, Failure> {
         let mut shared = self.shared.clone();
         match batch.lone_command() {
             Some(command) => {
