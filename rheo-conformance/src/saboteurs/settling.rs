@@ -82,18 +82,20 @@ impl Sabotage for ExpiryEndsLeases {
             let expires_at = self.expiries.get(&request.group, token.lease_id.position());
             expires_at.is_some_and(|expires_at| expires_at <= now)
         };
-        let (late, in_time): (Vec<_>, Vec<_>) =
-            request.settlements.iter().cloned().partition(expired);
-        if late.is_empty() {
-            return store.settle(request).await;
+        // Once: a claim beside this one may note another expiry.
+        let late: Vec<bool> = request.settlements.iter().map(expired).collect();
+        let in_time = request.settlements.iter().zip(&late).filter(|(_, late)| !**late);
+        let settlements: Vec<_> = in_time.map(|(settlement, _)| settlement.clone()).collect();
+        let mut answers = match settlements.is_empty() {
+            true => Vec::new(),
+            false => store.settle(&Settle { settlements, ..request.clone() }).await?,
         }
-        let in_time = Settle { settlements: in_time, ..request.clone() };
-        let mut answers = store.settle(&in_time).await?.into_iter();
-        let answer = |settlement| match expired(settlement) {
+        .into_iter();
+        let answer = |late| match late {
             true => Err(LeaseRefusal::Stale),
             false => answers.next().unwrap_or(Ok(())),
         };
-        Ok(request.settlements.iter().map(answer).collect())
+        Ok(late.into_iter().map(answer).collect())
     }
 
     async fn renew(&self, store: &dyn Backend, request: &Renew) -> Answers<Timestamp> {
