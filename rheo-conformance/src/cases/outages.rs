@@ -28,13 +28,15 @@ case_table! {
 /// How long an operation of the handle may take here.
 const TIMEOUT: Duration = Duration::from_millis(400);
 
-/// A handle on a line, and a stream `s` of three events with a group `g`.
+/// An impatient handle on a line, and a stream `s` of three events with a group
+/// `g`, which another made: to make a store ready may take longer.
 async fn on_a_line(trial: &Trial) -> (Rheo, Line) {
+    let patient = trial.with_group(1, GroupOptions::default()).await;
+    append_to(&patient, 0, 3).await;
     let (builder, line) = trial.builder_on_a_line().await;
-    let rheo = builder.timeout(TIMEOUT).build().await.expect("the store is made ready");
-    rheo.create_stream("s", 1).await.expect("the stream is new");
-    rheo.create_group("s", "g", GroupOptions::default()).await.expect("the group is new");
-    append_to(&rheo, 0, 3).await;
+    let rheo = builder.timeout(TIMEOUT).build().await.expect("the store is ready");
+    // From here on it knows the stream, and need not ask for it.
+    assert_eq!(rheo.read("s", 0, 0, 10).await.expect("it is there").len(), 3);
     (rheo, line)
 }
 
