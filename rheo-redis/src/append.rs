@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::{RedisWrite, ToRedisArgs, Value};
 use rheo_core::backend::{Append, RoutedEvent};
-use rheo_core::{Effect, Error, Event, EventBody, Position, Result, StreamName};
+use rheo_core::{Error, Event, EventBody, Position, Result, StreamName};
 use uuid::Uuid;
 
 use crate::Store;
@@ -25,16 +25,11 @@ impl Store {
         for event in &request.events {
             batches.entry(event.partition).or_insert_with(|| Batch(Vec::new())).0.push(event);
         }
-        let answers = self.call_each(OPERATION, &self.calls(request, &batches)).await?;
         // In a cluster one partition may have it, and another not.
-        let in_part = answers.iter().any(Result::is_ok);
-        let failed = |error: Error| match in_part {
-            true => error.with_effect(Effect::Unknown),
-            false => error,
-        };
+        let answers = self.call_all(OPERATION, &self.calls(request, &batches)).await?;
         let mut appended = BTreeMap::new();
         for ((&partition, batch), answer) in batches.iter().zip(answers) {
-            let events = batch.placed(answer.map_err(failed)?, &request.stream.name, partition)?;
+            let events = batch.placed(answer, &request.stream.name, partition)?;
             appended.insert(partition, events.into_iter());
         }
         let next = |event: &RoutedEvent| appended.get_mut(&event.partition)?.next();

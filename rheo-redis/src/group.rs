@@ -140,12 +140,7 @@ impl Store {
                 .arg(if partition == 0 { self.channel(name) } else { String::new() })
         };
         let calls: Vec<Call> = (0..).zip(start).map(reset).collect();
-        let answers = self.call_each(operation, &calls).await?;
-        let some_done = answers.iter().any(Result::is_ok);
-        match answers.into_iter().collect::<Result<Vec<_>>>() {
-            Err(error) if some_done => Err(error.with_effect(Effect::Unknown)),
-            answers => answers.map(drop),
-        }
+        self.call_all(operation, &calls).await.map(drop)
     }
 
     /// The group, as partition 0 knows it.

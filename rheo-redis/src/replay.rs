@@ -1,7 +1,7 @@
 //! Replaying.
 
+use rheo_core::Result;
 use rheo_core::backend::{Range, Replay};
-use rheo_core::{Effect, Result};
 
 use crate::Store;
 use crate::call::{Call, MOST};
@@ -26,12 +26,6 @@ impl Store {
             })
         };
         let calls: Vec<Call> = parts.map(call).collect();
-        let answers = self.call_each("replay", &calls).await?;
-        let some_done = answers.iter().any(Result::is_ok);
-        let answers: Result<Vec<_>> = answers.into_iter().collect();
-        match answers {
-            Err(error) if some_done => Err(error.with_effect(Effect::Unknown)),
-            answers => answers.map(drop),
-        }
+        self.call_all("replay", &calls).await.map(drop)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::{FromRedisValue, Value};
 use rheo_core::backend::{GroupRef, LeaseRefusal, Renew, Settle, Settlement};
-use rheo_core::{Effect, Fence, Outcome, Receipt, Result, Timestamp, Token};
+use rheo_core::{Fence, Outcome, Receipt, Result, Timestamp, Token};
 
 use crate::Store;
 use crate::call::{Call, MOST, fence_word, instant, micros};
@@ -29,7 +29,7 @@ impl Store {
             }
             call
         });
-        let answers = self.call_leases("settle", &calls).await?;
+        let answers = self.call_all("settle", &calls).await?;
         let mut settled = vec![Err(LeaseRefusal::Stale); settlements.len()];
         leases.spread(
             "settle",
@@ -49,18 +49,10 @@ impl Store {
                 self.write_to(group, partition, "renew").arg(&now).arg(lease).even_when_full();
             stretches.iter().fold(call, |call, stretch| stretch.add_to(call))
         });
-        let answers = self.call_leases("renew", &calls).await?;
+        let answers = self.call_all("renew", &calls).await?;
         let mut renewed = vec![Err(LeaseRefusal::Stale); tokens.len()];
         leases.spread("renew", answers.into_iter().map(with_expiry), &mut renewed)?;
         Ok(renewed)
-    }
-
-    /// Makes the calls; where some of several fail, it is unknown what was done.
-    async fn call_leases(&self, operation: &'static str, calls: &[Call]) -> Result<Vec<Value>> {
-        let answers = self.call_each(operation, calls).await?;
-        let some_done = answers.iter().any(Result::is_ok);
-        let answers: Result<Vec<Value>> = answers.into_iter().collect();
-        answers.map_err(|error| if some_done { error.with_effect(Effect::Unknown) } else { error })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use redis::{Cmd, Value};
-use rheo_core::Result;
+use rheo_core::{Effect, Result};
 
 use crate::call::{About, Call};
 use crate::claim::Turns;
@@ -67,6 +67,19 @@ impl Store {
             })
         };
         Ok(answers.into_iter().zip(calls).map(tell).collect())
+    }
+
+    /// Makes all calls, as [`call_each`](Self::call_each) does, and fails where
+    /// one of them does. If another took effect, that of the whole is unknown.
+    pub(crate) async fn call_all(
+        &self,
+        operation: &'static str,
+        calls: &[Call],
+    ) -> Result<Vec<Value>> {
+        let answers = self.call_each(operation, calls).await?;
+        let in_part = answers.iter().any(Result::is_ok);
+        let answers: Result<Vec<Value>> = answers.into_iter().collect();
+        answers.map_err(|error| if in_part { error.with_effect(Effect::Unknown) } else { error })
     }
 
     /// Runs commands on keys of one slot in one step: all of them, or none. It

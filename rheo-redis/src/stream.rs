@@ -251,12 +251,10 @@ impl Store {
     ) -> Result<Vec<Value>> {
         let mut answers = Vec::new();
         for stage in stages {
-            let answered = self.call_each(operation, &stage).await;
-            let some_ran = matches!(&answered, Ok(each) if each.iter().any(Result::is_ok));
-            let begun = some_ran || !answers.is_empty();
-            let all = answered.and_then(|each| each.into_iter().collect::<Result<Vec<_>>>());
+            let begun = !answers.is_empty();
             let unknown = |error: Error| error.with_effect(Effect::Unknown);
-            answers.extend(all.map_err(|error| if begun { unknown(error) } else { error })?);
+            let answered = self.call_all(operation, &stage).await;
+            answers.extend(answered.map_err(|it| if begun { unknown(it) } else { it })?);
         }
         Ok(answers)
     }

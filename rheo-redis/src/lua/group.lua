@@ -12,12 +12,7 @@ end
 
 -- How many events were ever added to a log.
 local function added_to(log)
-    local info = redis.call('XINFO', 'STREAM', log)
-    for at = 1, #info, 2 do
-        if info[at] == 'entries-added' then
-            return info[at + 1]
-        end
-    end
+    return fact_of(log, 'entries-added')
 end
 
 -- Makes the server's own group anew, to begin after `start`.

@@ -180,13 +180,7 @@ local function seek(keys, args)
     if known[1] ~= args[1] then
         return no_stream()
     end
-    local last = 0
-    local facts = redis.call('XINFO', 'STREAM', log)
-    for fact = 1, #facts, 2 do
-        if facts[fact] == 'last-generated-id' then
-            last = tonumber(string.sub(facts[fact + 1], 3))
-        end
-    end
+    local last = end_of(log)
     local before = last
     if instant ~= '' and latest and not is_before(latest, instant) then
         before = before_instant(log, instant, last)

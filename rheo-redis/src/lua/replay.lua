@@ -116,16 +116,6 @@ local function reopen(group, ranges)
     put_all(group, waiting, AT_ONCE)
 end
 
--- The sequence of the last event that was ever added to a log.
-local function end_of(log)
-    local info = redis.call('XINFO', 'STREAM', log)
-    for at = 1, #info, 2 do
-        if info[at] == 'last-generated-id' then
-            return sequence_of(info[at + 1])
-        end
-    end
-end
-
 -- ARGV: partitions, group, the channel to ring on, then first and last of each
 -- range, ascending.
 local function replay(keys, args)

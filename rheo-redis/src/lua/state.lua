@@ -42,6 +42,26 @@ local function ring(channel)
     end
 end
 
+-- The sequence in an entry's id.
+local function sequence_of(id)
+    return tonumber(string.sub(id, 3))
+end
+
+-- What the server says of a log.
+local function fact_of(log, name)
+    local facts = redis.call('XINFO', 'STREAM', log)
+    for at = 1, #facts, 2 do
+        if facts[at] == name then
+            return facts[at + 1]
+        end
+    end
+end
+
+-- The sequence of the last event that was ever added to a log.
+local function end_of(log)
+    return sequence_of(fact_of(log, 'last-generated-id'))
+end
+
 -- What a request on a group needs, or the error to answer. KEYS are those of
 -- `Keys::group`; every such function has the partition count and the group's
 -- name as its first arguments.
@@ -148,11 +168,6 @@ end
 local function pending_from(group, sequence, count)
     return redis.call('XPENDING', group.log, group.name, '0-' .. fmt(sequence), LAST_ID,
         fmt(count))
-end
-
--- The sequence in an entry's id.
-local function sequence_of(id)
-    return tonumber(string.sub(id, 3))
 end
 
 -- Runs.
