@@ -136,12 +136,13 @@ fn explain_answer(answer: &ServerError, about: Option<&About>) -> Explained {
         ),
         "CLUSTERDOWN" => unavailable("the cluster is down: not all slots have a primary"),
         "TRYAGAIN" => unavailable("the partition is just being moved to another node"),
-        "MOVED" | "ASK" => {
+        "MOVED" | "ASK" | "CROSSSLOT" => {
             config("the server is a node of a cluster: use redis+cluster:// in the URL")
         }
         "NOAUTH" => config("the server asks for a password: redis://user:password@host"),
         "WRONGPASS" => config(WRONG_PASSWORD),
         "NOPERM" => config(format!("the user lacks a privilege: {details}")),
+        "NOSCRIPT" => config(WITHOUT_FUNCTIONS),
         "WRONGTYPE" => damaged("a key under Rheo's prefix holds something that Rheo did not write"),
         "EXECABORT" => unavailable("the server did not take all of a transaction's commands"),
         _ if details.contains("executing the script can't run") => {
@@ -155,12 +156,14 @@ fn explain_answer(answer: &ServerError, about: Option<&About>) -> Explained {
     }
 }
 
+const WITHOUT_FUNCTIONS: &str =
+    "Rheo's functions are missing in the server, and do not stay when loaded";
 const WRONG_PASSWORD: &str = "the user or the password is wrong";
 
 fn explain_details(details: &str) -> Explained {
     let says = |words: &str| details.contains(words);
     if says("Function not found") {
-        config("Rheo's functions are missing in the server, and do not stay when loaded")
+        config(WITHOUT_FUNCTIONS)
     } else if says("DB index is out of range") || says("invalid DB index") {
         config("the server has no database of that number")
     } else if says("max number of clients") {
@@ -323,6 +326,8 @@ mod tests {
             (ErrorKind::Config, "WRONGPASS invalid username-password pair"),
             (ErrorKind::Config, "NOPERM this user has no permissions to run the 'fcall' command"),
             (ErrorKind::Config, "MOVED 3999 127.0.0.1:6381"),
+            (ErrorKind::Config, "CROSSSLOT Keys in request don't hash to the same slot"),
+            (ErrorKind::Config, "NOSCRIPT No matching script."),
             (ErrorKind::Config, "ERR Function not found"),
             (ErrorKind::Config, "ERR DB index is out of range"),
             (ErrorKind::Config, "ERR This instance has cluster support disabled"),
