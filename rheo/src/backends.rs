@@ -53,6 +53,7 @@ backends! {
         "redis", "rediss", "redis+cluster", "rediss+cluster",
         "valkey", "valkeys", "valkey+cluster", "valkeys+cluster"
     ], "redis://host" => open_redis;
+    "mongo" ["mongodb", "mongodb+srv"], "mongodb://host/database" => open_mongo;
 }
 
 /// Opens the backend that a URL names, without starting an instance on it.
@@ -96,6 +97,11 @@ async fn open_sql(url: &str) -> Result<Arc<dyn Backend>> {
 #[cfg(feature = "redis")]
 async fn open_redis(url: &str) -> Result<Arc<dyn Backend>> {
     Ok(rheo_redis::Redis::connect(url).await?)
+}
+
+#[cfg(feature = "mongo")]
+async fn open_mongo(url: &str) -> Result<Arc<dyn Backend>> {
+    Ok(rheo_mongo::Mongo::connect(url).await?)
 }
 
 fn config(context: String) -> Error {
@@ -161,6 +167,15 @@ mod tests {
     #[tokio::test]
     async fn a_cluster_is_a_scheme_too() {
         let error = open("redis+cluster://127.0.0.1:1,127.0.0.1:2").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+
+    /// Whether its server is there or not, the scheme is known.
+    #[cfg(feature = "mongo")]
+    #[tokio::test]
+    async fn mongodb_is_a_scheme() {
+        let url = "mongodb://127.0.0.1:1/database?connect_timeout_ms=50";
+        let error = open(url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     }
 

@@ -38,6 +38,7 @@
 //! | `postgres` | `postgres://user@host/database` | PostgreSQL, from version 13 |
 //! | `mysql` | `mysql://user@host/database` | MySQL from 8.0, MariaDB from 10.6 |
 //! | `redis` | `redis://host`, `redis+cluster://host` | Redis from 7.0 or Valkey, one server or a cluster |
+//! | `mongo` | `mongodb://host/database` | MongoDB from 5.0, a replica set of one member or more |
 
 mod backends;
 
@@ -52,6 +53,11 @@ pub use rheo_ets as memory;
 /// settling within your own transactions.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use rheo_sql as sql;
+
+/// The MongoDB backend, for instances on a client of yours, and for appending
+/// and settling within your own transactions.
+#[cfg(feature = "mongo")]
+pub use rheo_mongo as mongo;
 
 /// The Redis backend, for instances with options of yours.
 #[cfg(feature = "redis")]
@@ -95,6 +101,10 @@ mod documents {
     #[cfg(feature = "postgres")]
     #[doc = include_str!("../../docs/sql.md")]
     struct Sql;
+
+    #[cfg(feature = "mongo")]
+    #[doc = include_str!("../../docs/mongo.md")]
+    struct Mongo;
 
     #[cfg(feature = "redis")]
     #[doc = include_str!("../../docs/redis.md")]
