@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A store outside the process implements [`Harness`] and calls
-//! [`run`] instead; [`servers`] has throwaway servers for it.
+//! [`run`] instead; [`servers`] has throwaway servers for it. What a store
+//! finds is tried out further by [`finding`].
 //!
 //! - Where a backend does not claim a guarantee, the cases that need it turn
 //!   into their twin, which asserts the refusal. Nothing is skipped.
@@ -26,6 +27,7 @@
 
 mod case;
 mod cases;
+pub mod finding;
 mod handling;
 mod harness;
 mod laws;

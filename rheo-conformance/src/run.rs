@@ -225,9 +225,8 @@ impl Suite {
     fn required_but_missing(&self) -> Option<String> {
         let missing = self.harness.as_ref().err()?;
         println!("{} is not configured: {}", self.store, missing.fix);
-        let required = env::var("RHEO_REQUIRE").unwrap_or_default();
-        let named = required.split([',', ' ']).any(|store| store == self.store);
-        named.then(|| format!("RHEO_REQUIRE names {}, which is not configured", self.store))
+        is_required(&self.store)
+            .then(|| format!("RHEO_REQUIRE names {}, which is not configured", self.store))
     }
 }
 
@@ -236,8 +235,15 @@ fn not_claimed(missing: &[Guarantee]) -> String {
     format!("not claimed: {}", names.join(", "))
 }
 
+/// Whether `RHEO_REQUIRE` names the store, so that it must not be missing.
+#[must_use]
+pub fn is_required(store: &str) -> bool {
+    let required = env::var("RHEO_REQUIRE").unwrap_or_default();
+    required.split([',', ' ']).any(|name| name == store)
+}
+
 /// The seed of the run: `RHEO_SEED`, or a new one.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let given = env::var("RHEO_SEED").ok().and_then(|seed| seed.parse().ok());
     given.unwrap_or_else(|| fastrand::u64(..))
 }

@@ -7,27 +7,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rheo_conformance::NotConfigured;
-use rheo_conformance::servers::{MariaDb, Postgres, Redis, RedisCluster, Server};
+use rheo_conformance::servers::{MariaDb, Mongo, Postgres, Redis, RedisCluster, Server, found};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Set for the copy of this test that is to be killed.
 const TO_BE_KILLED: &str = "RHEO_TEST_TO_BE_KILLED";
-
-/// A server, unless the machine has none and the store is not required.
-fn server_of<S>(store: &str, started: Result<S, NotConfigured>) -> Option<S> {
-    let required = env::var("RHEO_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|name| name == store);
-    match started {
-        Ok(server) => Some(server),
-        Err(missing) if required => panic!("{store}: {}", missing.fix),
-        Err(missing) => {
-            println!("{store} is not configured: {}", missing.fix);
-            None
-        }
-    }
-}
 
 /// Where a URL leads.
 fn address(url: &str) -> &str {
@@ -79,7 +64,7 @@ const POSTGRES_HELLO: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
 
 #[tokio::test]
 async fn postgres() {
-    let Some(server) = server_of("postgres", Postgres::start().await) else { return };
+    let Some(server) = found("postgres", Postgres::start().await) else { return };
     goes_through_everything(&server, POSTGRES_HELLO).await;
     let url = server.url().to_owned();
     drop(server);
@@ -90,7 +75,7 @@ async fn postgres() {
 
 #[tokio::test]
 async fn mariadb() {
-    let Some(server) = server_of("mysql", MariaDb::start().await) else { return };
+    let Some(server) = found("mysql", MariaDb::start().await) else { return };
     goes_through_everything(&server, b"").await;
     let url = server.url().to_owned();
     drop(server);
@@ -101,7 +86,7 @@ async fn mariadb() {
 
 #[tokio::test]
 async fn redis() {
-    let Some(server) = server_of("redis", Redis::start().await) else { return };
+    let Some(server) = found("redis", Redis::start().await) else { return };
     goes_through_everything(&server, b"PING\r\n").await;
 }
 
@@ -118,7 +103,7 @@ async fn says(url: &str, command: &str) -> String {
 /// One that keeps its data has all of it back, and the other has none.
 #[tokio::test]
 async fn redis_with_its_data() {
-    let Some(server) = server_of("redis-aof", Redis::persistent().await) else { return };
+    let Some(server) = found("redis-aof", Redis::persistent().await) else { return };
     assert_eq!(says(server.url(), "SET rheo-test 1").await, "+OK");
     server.crash().await.expect("it starts again");
     assert_eq!(says(server.url(), "DEL rheo-test").await, ":1");
@@ -132,7 +117,7 @@ async fn redis_with_its_data() {
 /// proxy, and know each other again after a crash.
 #[tokio::test]
 async fn redis_cluster() {
-    let Some(server) = server_of("redis-cluster", RedisCluster::start().await) else { return };
+    let Some(server) = found("redis-cluster", RedisCluster::start().await) else { return };
     let Some(proxy) = server.proxy() else { return };
     for address in proxy.addresses() {
         let slots = says(server.url(), "CLUSTER SLOTS").await;
@@ -147,6 +132,69 @@ async fn redis_cluster() {
     }
 }
 
+/// A message of MongoDB's protocol with one command for the database `rheo`:
+/// its fields are BSON, but for the database's name and the end.
+fn mongo_message(fields: &[u8]) -> Vec<u8> {
+    let document = mongo_document(&[fields, b"\x02$db\0\x05\0\0\0rheo\0"].concat());
+    let length = 21 + document.len() as i32;
+    let header: Vec<u8> = [length, 1, 0, 2013, 0].into_iter().flat_map(i32::to_le_bytes).collect();
+    [&header, &b"\0"[..], &document].concat()
+}
+
+fn mongo_document(fields: &[u8]) -> Vec<u8> {
+    let length = 5 + fields.len() as i32;
+    [&length.to_le_bytes(), fields, b"\0"].concat()
+}
+
+/// What it answers to a command.
+async fn mongo_says(url: &str, fields: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address(url)).await.expect("it lets one in");
+    stream.write_all(&mongo_message(fields)).await.expect("it listens");
+    let length = stream.read_i32_le().await.expect("it answers");
+    let mut answer = vec![0; usize::try_from(length).expect("it is one") - 4];
+    stream.read_exact(&mut answer).await.expect("it answers");
+    answer
+}
+
+fn holds(answer: &[u8], what: &[u8]) -> bool {
+    answer.windows(what.len()).any(|part| part == what)
+}
+
+/// A question for who it is, which needs no password.
+const MONGO_HELLO: &[u8] = b"\x10hello\0\x01\0\0\0";
+
+/// One that takes writes as soon as it has started, with what it had before.
+#[tokio::test]
+async fn mongo() {
+    let Some(server) = found("mongo", Mongo::start().await) else { return };
+    let id = mongo_document(&[&b"\x10_id\0"[..], &std::process::id().to_le_bytes()].concat());
+    let documents = mongo_document(&[b"\x030\0", &id[..]].concat());
+    let insert = [b"\x02insert\0\x05\0\0\0test\0\x04documents\0", &documents[..]].concat();
+    let refused = b"writeErrors\0";
+    goes_through_everything(&server, &mongo_message(MONGO_HELLO)).await;
+    assert!(!holds(&mongo_says(server.url(), &insert).await, refused), "it was there before");
+    server.crash().await.expect("it starts again");
+    assert!(holds(&mongo_says(server.url(), &insert).await, refused), "it is lost");
+    let hello = mongo_says(server.url(), MONGO_HELLO).await;
+    assert!(holds(&hello, b"setName\0") && holds(&hello, b"\x08isWritablePrimary\0\x01"));
+    let url = server.url().to_owned();
+    drop(server);
+    if env::var_os("RHEO_TEST_MONGO_URL").is_none() {
+        ends(&url).await;
+    }
+}
+
+#[tokio::test]
+async fn mongo_that_is_no_replica_set() {
+    if env::var_os("RHEO_TEST_MONGO_URL").is_some() {
+        return;
+    }
+    let Some(server) = found("mongo", Mongo::standalone().await) else { return };
+    goes_through_everything(&server, &mongo_message(MONGO_HELLO)).await;
+    let hello = mongo_says(server.url(), MONGO_HELLO).await;
+    assert!(!holds(&hello, b"setName\0") && holds(&hello, b"\x08isWritablePrimary\0\x01"));
+}
+
 /// Tells where the server is, and stays with it.
 async fn stay_with(server: &Server) {
     println!("\nurl {}", server.url());
@@ -159,7 +207,7 @@ async fn a_killed_test_leaves_nothing() {
     if env::var_os(TO_BE_KILLED).is_some() {
         stay_with(&Postgres::start().await.expect("it has started before")).await;
     }
-    if server_of("postgres", Postgres::start().await).is_some() {
+    if found("postgres", Postgres::start().await).is_some() {
         is_killed("a_killed_test_leaves_nothing").await;
     }
 }
@@ -170,7 +218,7 @@ async fn a_killed_test_leaves_no_cluster() {
     if env::var_os(TO_BE_KILLED).is_some() {
         stay_with(&RedisCluster::start().await.expect("it has started before")).await;
     }
-    if server_of("redis-cluster", RedisCluster::start().await).is_some() {
+    if found("redis-cluster", RedisCluster::start().await).is_some() {
         is_killed("a_killed_test_leaves_no_cluster").await;
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! This crate knows no store. It holds what all backends share: the values,
 //! the [`Error`], the [`Capabilities`], the [`Backend`](backend::Backend) trait
-//! for adapters, the [`Rheo`] handle for applications, the consumer runtime,
-//! and the pure state machine ([`progress`]) that says what a group's delivery
-//! means. Applications depend on the facade crate `rheo`, which re-exports
+//! for adapters and what they have in common ([`adapter`]), the [`Rheo`] handle
+//! for applications, the consumer runtime, and the pure state machine
+//! ([`progress`]) that says what a group's delivery means. Applications depend on the facade crate `rheo`, which re-exports
 //! this one beside the backends.
 //!
 //! ```
@@ -26,6 +26,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod adapter;
 pub mod backend;
 mod capabilities;
 mod clock;

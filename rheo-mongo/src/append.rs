@@ -43,11 +43,7 @@ impl Operation for Append {
     /// The update of a partition's document keeps others from appending there
     /// until the commit, so that commits come in the order of sequences, and no
     /// number is left out.
-    async fn run(
-        &self,
-        store: &Store,
-        session: &mut ClientSession,
-    ) -> Result<Vec<Event>, Failure> {
+    async fn run(&self, store: &Store, session: &mut ClientSession) -> Result<Vec<Event>, Failure> {
         let mut known = stored(self, store, session).await?;
         let mut ends = BTreeMap::new();
         for (partition, growth) in growths(self, &known) {

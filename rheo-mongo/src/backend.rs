@@ -10,8 +10,8 @@ use rheo_core::{
     Mechanisms, Result, StreamName, Timestamp,
 };
 
-use crate::codec;
 use crate::Mongo;
+use crate::codec;
 use crate::group::{DeleteGroup, ListGroups};
 use crate::inspect::InspectGroup;
 use crate::seek::FindPlaces;

@@ -43,16 +43,9 @@ impl Operation for ClaimInTurn {
         session: &mut ClientSession,
     ) -> Result<Vec<Delivery>, Failure> {
         let Self { claim, turn } = self;
-        let numbers: Vec<u32> =
-            claim.partitions.numbers(claim.group.stream.partitions).collect();
-        let looking = store.find_group(
-            session,
-            Self::NAME,
-            &claim.group,
-            &numbers,
-            Beside::Ends,
-            claim.now,
-        );
+        let numbers: Vec<u32> = claim.partitions.numbers(claim.group.stream.partitions).collect();
+        let looking =
+            store.find_group(session, Self::NAME, &claim.group, &numbers, Beside::Ends, claim.now);
         let group = looking.await?;
         let granting = Granting::new(claim, group.now);
         let mut claiming =
@@ -102,8 +95,7 @@ impl Claiming<'_> {
         if took_due {
             self.mark_due(store, session, member).await?;
         }
-        let open =
-            if is_due { self.claimable(store, session, member).await? } else { Vec::new() };
+        let open = if is_due { self.claimable(store, session, member).await? } else { Vec::new() };
         let piece = Piece::new(member, open, Vec::new(), Vec::new());
         let mut progress = piece.progress();
         let granted = progress.claim(&self.turn(member));
@@ -149,8 +141,7 @@ impl Claiming<'_> {
         let found_due = !self.group.settings.ordered;
         let mut most = self.left();
         loop {
-            let looking =
-                store.lowest_runs(session, self.group, member.partition, found_due, most);
+            let looking = store.lowest_runs(session, self.group, member.partition, found_due, most);
             let open = looking.await?;
             if open.len() < most || self.is_filled_by(&open) {
                 return Ok(open);
@@ -231,7 +222,11 @@ impl Store {
             doc! { "stream": stream.as_str(), "partition": partition, "sequence": sequence }
         });
         let mut runs: Vec<Document> = runs.collect();
-        let events = if runs.len() == 1 { runs.remove(0) } else { doc! { "$or": runs } };
+        let events = if runs.len() == 1 {
+            runs.remove(0)
+        } else {
+            doc! { "$or": runs }
+        };
         let finding = self.collections.events.find(events).sort(doc! { "sequence": 1 });
         let cursor = finding.session(&mut *session).await?;
         all(cursor, session).await

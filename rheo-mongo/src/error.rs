@@ -16,6 +16,9 @@ pub(crate) enum Failure {
     Driver(mongodb::error::Error),
     /// The server took longer than it may.
     Late,
+    /// The server does not know the transaction that was to be committed. The
+    /// driver sends a commit again by itself, so it may have been.
+    Forgotten,
     /// The runtime shut down in the middle.
     Stopped,
 }
@@ -43,7 +46,7 @@ impl Failure {
         match self {
             Self::Answer(_) => false,
             Self::Driver(error) => matches!(trouble(error), Trouble::Lost(_)),
-            Self::Late | Self::Stopped => true,
+            Self::Late | Self::Forgotten | Self::Stopped => true,
         }
     }
 
@@ -53,6 +56,7 @@ impl Failure {
         let error = match self {
             Self::Answer(error) => return error.in_operation(operation),
             Self::Late => unavailable("the server did not answer in time"),
+            Self::Forgotten => unavailable("the server no longer knows the transaction"),
             Self::Stopped => unavailable("the runtime that carried it out is shut down"),
             Self::Driver(error) => {
                 let (kind, sentence) = trouble(&error).explained();

@@ -19,14 +19,8 @@ impl Operation for Replay {
         let by_partition: Vec<&[Range]> =
             self.ranges.chunk_by(|a, b| a.partition == b.partition).collect();
         let numbers: Vec<u32> = by_partition.iter().map(|ranges| ranges[0].partition).collect();
-        let looking = store.find_group(
-            session,
-            Self::NAME,
-            &self.group,
-            &numbers,
-            Beside::Ends,
-            Now::Store,
-        );
+        let looking =
+            store.find_group(session, Self::NAME, &self.group, &numbers, Beside::Ends, Now::Store);
         let group = looking.await?;
         let loaded = widened(&self.ranges);
         let mut open = store.runs_in(session, &group, &loaded).await?;

@@ -17,6 +17,7 @@ use crate::config::Options;
 use crate::connect::ServerFacts;
 use crate::error::Failure;
 use crate::operation::Operation;
+use crate::trouble::is_unknown_transaction;
 use crate::wake::Waking;
 
 /// How often an operation runs before its conflicts are the caller's.
@@ -75,7 +76,11 @@ impl Store {
     }
 
     /// In a task, so that a dropped future cuts nothing short.
-    async fn in_task<O: Operation>(self: &Arc<Self>, operation: O, usage: Use) -> Result<O::Output> {
+    async fn in_task<O: Operation>(
+        self: &Arc<Self>,
+        operation: O,
+        usage: Use,
+    ) -> Result<O::Output> {
         let store = Arc::clone(self);
         let run = async move { store.run(&operation, usage).await };
         match tokio::spawn(run.in_current_span()).await {
@@ -142,8 +147,11 @@ impl Store {
         match operation.run(self, session).await {
             Ok(output) => {
                 *stage = Stage::Committing;
-                session.commit_transaction().await?;
-                Ok(output)
+                match session.commit_transaction().await {
+                    Ok(()) => Ok(output),
+                    Err(error) if is_unknown_transaction(&error) => Err(Failure::Forgotten),
+                    Err(error) => Err(error.into()),
+                }
             }
             Err(failure) => {
                 // So that what it holds is free when the caller hears of it. Where

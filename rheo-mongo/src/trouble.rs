@@ -73,6 +73,11 @@ pub(crate) fn trouble(error: &Error) -> Trouble {
     if is_in_doubt && !matches!(meant, Trouble::Lost(_)) { lost(COMMIT_UNKNOWN) } else { meant }
 }
 
+/// Whether the server knows no such transaction.
+pub(crate) fn is_unknown_transaction(error: &Error) -> bool {
+    answer(error).is_some_and(|answer| answer.code == 251)
+}
+
 /// What lies behind a failure, for logs: the server's code, and its message
 /// where that cannot show what is stored.
 pub(crate) fn cause(error: Error) -> Cause {

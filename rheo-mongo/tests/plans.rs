@@ -69,7 +69,7 @@ async fn work(rheo: &Rheo) {
     rheo.append("orders", given).await.unwrap();
     let claimed = fetch(rheo, 30).await;
     for delivery in &claimed[..3] {
-        rheo.renew(&delivery.lease).await.unwrap();
+        rheo.renew(&delivery.lease, Duration::from_secs(60)).await.unwrap();
     }
     let scattered: Vec<_> = claimed[..10].iter().step_by(2).cloned().collect();
     settle(rheo, &scattered, Outcome::retry("again")).await;

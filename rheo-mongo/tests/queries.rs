@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc, serialize_to_bson};
+use mongodb::bson::{Bson, Document, doc};
 use rheo_conformance::servers;
 use rheo_core::{Lineage, ManualClock, NewEvent, Rheo, Timestamp};
 use rheo_mongo::{Mongo, Options};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const PAGE: &str = include_str!("../../docs/mongo.md");
 
@@ -44,7 +44,7 @@ fn value(text: &str) -> Bson {
         let is_text = number % 2 == 1;
         json += &if is_text { format!("\"{part}\"") } else { with_quoted_names(part) };
     }
-    serialize_to_bson(&serde_json::from_str::<Value>(&json).unwrap()).unwrap()
+    serde_json::from_str(&json).unwrap()
 }
 
 fn with_quoted_names(text: &str) -> String {

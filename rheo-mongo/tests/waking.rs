@@ -27,7 +27,7 @@ struct Answered {
     /// That it tells of changes.
     watches: usize,
     /// Whether it has said goodbye: nobody uses its client any more.
-    is_left: bool,
+    has_left: bool,
 }
 
 impl Answered {
@@ -38,7 +38,7 @@ impl Answered {
         match answer.command_name.as_str() {
             "aggregate" if namespace.ends_with(".rheo_streams") => self.looks += 1,
             "aggregate" if namespace.ends_with(".$cmd.aggregate") => self.watches += 1,
-            "endSessions" => self.is_left = true,
+            "endSessions" => self.has_left = true,
             _ => {}
         }
     }
@@ -105,7 +105,7 @@ async fn a_cut_connection_comes_back_and_wakes_again() {
         waiting.is_woken_by(changing.rheo.append("s", event)).await;
         let Instance { rheo, mut answered } = waiting;
         drop(rheo);
-        answered.wait_for(|answered| answered.is_left).await.unwrap();
+        answered.wait_for(|answered| answered.has_left).await.unwrap();
     };
     tokio::time::timeout(SOON, test)
         .await

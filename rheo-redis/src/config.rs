@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rheo_core::{Error, ErrorKind, Result};
+use rheo_core::Result;
+use rheo_core::adapter::{config, decoded, millis, number, switch};
 
 /// What a stream's events can be found by without reading the whole log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -219,51 +220,12 @@ pub(crate) fn take_options(url: &str, mut options: Options) -> Result<(&str, Opt
     Ok((address, options.checked()?))
 }
 
-/// The text that is written with `%` and hexadecimal digits in a URL.
-pub(crate) fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        rest = after;
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        bytes.push(u8::try_from(digit(digits[0])? * 16 + digit(digits[1])?).ok()?);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// Something in the URL, in an option or in the server's setup is wrong.
-pub(crate) fn config(context: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Config, "connect", context)
-}
-
 fn indexes(key: &str, value: &str) -> Result<Vec<Index>> {
     let index = |name: &str| {
         let found = Index::ALL.into_iter().find(|index| index.name() == name);
         found.ok_or_else(|| config(format!("{key}={value}: a list of type, key and lineage")))
     };
     value.split(',').filter(|name| !name.is_empty()).map(index).collect()
-}
-
-fn number(key: &str, value: &str) -> Result<u32> {
-    value.parse().map_err(|_| config(format!("{key}={value}: a number is wanted")))
-}
-
-fn millis(key: &str, value: &str) -> Result<Duration> {
-    Ok(Duration::from_millis(number(key, value)?.into()))
-}
-
-fn switch(key: &str, value: &str) -> Result<bool> {
-    match value {
-        "on" | "true" => Ok(true),
-        "off" | "false" => Ok(false),
-        _ => Err(config(format!("{key}={value}: on or off is wanted"))),
-    }
 }
 
 #[cfg(test)]
@@ -310,14 +272,6 @@ mod tests {
             let error = take(url).unwrap_err();
             assert!(error.context().contains("%3F"));
             assert!(!format!("{error:?}").contains("cret"));
-        }
-    }
-
-    #[test]
-    fn texts_are_decoded_or_refused() {
-        assert_eq!(decoded("a%3Ab%c3%a9+").unwrap(), "a:bé+");
-        for strange in ["%", "%4", "%+4", "%zz", "%ff"] {
-            assert_eq!(decoded(strange), None, "{strange}");
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Waiting for work, and being woken when there is some.
 
-mod bell;
 mod line;
 
 use std::fmt;
@@ -8,22 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Client, Cmd, Value};
-use rheo_core::backend::{Now, Wait};
+use rheo_core::adapter::{Bells, Listener, wait_for_work};
+use rheo_core::backend::Wait;
 use rheo_core::{ErrorKind, Result, StreamName};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
-
-use bell::{Bells, Listener};
 
 use crate::Store;
 use crate::call::{About, instant};
 use crate::error::corrupt;
 
 const OPERATION: &str = "wait";
-
-/// How long a wait lets pass before it looks at the store. A consumer claims
-/// while it begins to wait: where that finds something, the look is saved.
-const BREATH: Duration = Duration::from_millis(10);
 
 /// How an instance learns that there may be work.
 pub(crate) struct Waking {
@@ -77,28 +70,12 @@ impl Store {
         if self.options.wake { self.keys.channel(stream) } else { String::new() }
     }
 
-    /// Returns when the group may have work, or after the timeout. It looks at
-    /// least once, so that a missing stream or group is always told.
+    /// Returns when the group may have work, or after the timeout.
     pub(crate) async fn wait(&self, request: &Wait) -> Result<()> {
-        let begun = Instant::now();
-        let mut listener = self.waking.listen(&self.keys.channel(&request.group.stream.name));
+        let listener = self.waking.listen(&self.keys.channel(&request.group.stream.name));
         let looks = self.looks(request);
-        let mut pause = BREATH.min(request.timeout);
-        loop {
-            // Whether it was rung or not: only the store knows.
-            let _ = timeout(pause, listener.rung()).await;
-            let next = self.next_work(request, &looks).await?;
-            let left = request.timeout.saturating_sub(begun.elapsed());
-            match next {
-                Some(due_in) if due_in.is_zero() => return Ok(()),
-                _ if left.is_zero() => return Ok(()),
-                // Only the store's own time passes by itself.
-                Some(due_in) if request.now == Now::Store => {
-                    pause = due_in.min(self.options.poll).min(left);
-                }
-                _ => pause = self.options.poll.min(left),
-            }
-        }
+        let look = || self.next_work(request, &looks);
+        wait_for_work(request, listener, self.options.poll, look).await
     }
 
     /// The commands that ask each partition when it has work.

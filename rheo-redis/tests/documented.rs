@@ -2,12 +2,10 @@
 
 #![cfg(unix)]
 
-mod servers;
-
 use std::time::Duration;
 
 use redis::{Client, Value};
-use rheo_conformance::servers::Redis as Server;
+use rheo_conformance::servers::{self, Redis as Server};
 use rheo_core::{
     Confirm, Delivery, FetchOptions, GroupOptions, NewEvent, Outcome, Query, Replay, ReplayOptions,
     Result, Rheo, Start,

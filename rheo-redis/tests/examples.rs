@@ -4,9 +4,8 @@
 
 #[path = "../../rheo/tests/examples/printed.rs"]
 mod printed;
-mod servers;
 
-use rheo_conformance::servers::{Redis, RedisCluster};
+use rheo_conformance::servers::{self, Redis, RedisCluster};
 
 /// All of them, twice: nothing of the first run is in the way.
 ///

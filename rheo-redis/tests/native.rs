@@ -2,14 +2,12 @@
 //! done before: its pending list holds the open events with their attempts, and
 //! it has read up to the cursor. What is done to it by hand is set right.
 
-mod servers;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, Value, cmd};
-use rheo_conformance::servers::Redis as Server;
+use rheo_conformance::servers::{self, Redis as Server};
 use rheo_core::{
     Confirm, Delivery, FetchOptions, GroupOptions, ManualClock, NewEvent, Outcome, Position,
     Replay, ReplayOptions, Rheo, Start, Timestamp,

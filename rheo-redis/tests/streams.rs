@@ -1,13 +1,11 @@
 //! Streams and groups whose creation or deletion was cut off, as it can be in
 //! a cluster between any two partitions, and calls that arrive late.
 
-mod servers;
-
 use std::collections::HashMap;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, Value, cmd};
-use rheo_conformance::servers::Redis as Server;
+use rheo_conformance::servers::{self, Redis as Server};
 use rheo_core::{
     Confirm, ErrorKind, FetchOptions, GroupOptions, NewEvent, Outcome, Result, Rheo, Start,
 };

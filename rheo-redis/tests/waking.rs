@@ -1,13 +1,11 @@
 //! Waking other processes through PUBLISH, also after the connection that
 //! hears it was cut.
 
-mod servers;
-
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
-use rheo_conformance::servers::Redis as Server;
+use rheo_conformance::servers::{self, Redis as Server};
 use rheo_core::{FetchOptions, GroupOptions, NewEvent, Rheo};
 use rheo_redis::{Options, Redis};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use rheo_core::{Error, ErrorKind, Result};
+use rheo_core::Result;
+use rheo_core::adapter::{config, millis, number, switch};
 
 use crate::Dialect;
 use crate::statements::Names;
@@ -187,30 +188,9 @@ pub(crate) fn take_options(
     Ok((format!("{address}{query}"), options.checked(dialect)?))
 }
 
-/// Something in the URL or in an option is wrong.
-pub(crate) fn config(context: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Config, "connect", context)
-}
-
 fn is_name(name: &str, most: usize) -> bool {
     let fits = (1..=most).contains(&name.len()) && !name.starts_with(|c: char| c.is_ascii_digit());
     fits && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-}
-
-fn number(key: &str, value: &str) -> Result<u32> {
-    value.parse().map_err(|_| config(format!("{key}={value}: a number is wanted")))
-}
-
-fn millis(key: &str, value: &str) -> Result<Duration> {
-    Ok(Duration::from_millis(number(key, value)?.into()))
-}
-
-fn switch(key: &str, value: &str) -> Result<bool> {
-    match value {
-        "on" | "true" => Ok(true),
-        "off" | "false" => Ok(false),
-        _ => Err(config(format!("{key}={value}: on or off is wanted"))),
-    }
 }
 
 #[cfg(all(test, feature = "sqlite"))]

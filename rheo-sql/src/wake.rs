@@ -1,18 +1,15 @@
 //! Waiting for work, and waking those who wait.
 
-mod bell;
 #[cfg(feature = "postgres")]
 mod channel;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheo_core::backend::{GroupRef, Now, Wait};
+use rheo_core::adapter::{Bells, Listener, wait_for_work};
+use rheo_core::backend::{GroupRef, Wait};
 use rheo_core::{Result, StreamName};
-use tokio::time::{Instant, timeout};
 
-pub(crate) use bell::Bells;
-use bell::Listener;
 #[cfg(feature = "postgres")]
 use channel::Channel;
 
@@ -63,13 +60,11 @@ impl Waking {
         if let Some(channel) = &self.channel {
             channel.listen();
         }
-        self.bells.listen(stream)
+        // Those whom it woke before may wait for other streams now.
+        self.bells.tidy();
+        self.bells.listen(stream.as_str())
     }
 }
-
-/// How long a wait lets pass before it looks at the store. A consumer claims
-/// while it begins to wait: where that finds something, the look is saved.
-const BREATH: Duration = Duration::from_millis(10);
 
 impl Store {
     /// Tells those who wait on a stream that there may be work. To be called
@@ -89,27 +84,11 @@ impl Store {
         Ok(output)
     }
 
-    /// Returns when the group may have work, or after the timeout. It looks at
-    /// least once, so that a missing stream or group is always told.
+    /// Returns when the group may have work, or after the timeout.
     pub(crate) async fn wait(self: &Arc<Self>, request: &Wait) -> Result<()> {
-        let begun = Instant::now();
-        let mut listener = self.waking.listen(&request.group.stream.name);
-        let mut pause = BREATH.min(request.timeout);
-        loop {
-            // Whether it was rung or not: only the store knows.
-            let _ = timeout(pause, listener.rung()).await;
-            let next = self.read(FindWork(request.clone())).await?;
-            let left = request.timeout.saturating_sub(begun.elapsed());
-            match next {
-                Some(due_in) if due_in.is_zero() => return Ok(()),
-                _ if left.is_zero() => return Ok(()),
-                // Only the store's own time passes by itself.
-                Some(due_in) if request.now == Now::Store => {
-                    pause = due_in.min(self.waking.poll).min(left);
-                }
-                _ => pause = self.waking.poll.min(left),
-            }
-        }
+        let listener = self.waking.listen(&request.group.stream.name);
+        let look = || self.read(FindWork(request.clone()));
+        wait_for_work(request, listener, self.waking.poll, look).await
     }
 }
 

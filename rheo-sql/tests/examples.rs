@@ -5,7 +5,8 @@
 
 #[path = "../../rheo/tests/examples/printed.rs"]
 mod printed;
-mod servers;
+
+use rheo_conformance::servers;
 
 /// All of them, twice: nothing of the first run is in the way.
 ///
@@ -27,7 +28,7 @@ fn run_on(store: &str, url: &str) {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn they_run_on_postgres() {
-    let started = rheo_conformance::servers::Postgres::start().await;
+    let started = servers::Postgres::start().await;
     if let Some(server) = servers::found("postgres", started) {
         run_on("postgres", server.url());
     }
@@ -36,7 +37,7 @@ async fn they_run_on_postgres() {
 #[cfg(feature = "mysql")]
 #[tokio::test]
 async fn they_run_on_mysql() {
-    let started = rheo_conformance::servers::MariaDb::start().await;
+    let started = servers::MariaDb::start().await;
     if let Some(server) = servers::found("mysql", started) {
         run_on("mysql", server.url());
     }

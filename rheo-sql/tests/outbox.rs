@@ -3,15 +3,14 @@
 
 #![cfg(all(unix, any(feature = "sqlite", feature = "postgres", feature = "mysql")))]
 
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-mod servers;
-
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use rheo_conformance::servers;
 use rheo_core::{
     Confirm, Delivery, ErrorKind, FetchOptions, GroupOptions, ManualClock, NewEvent, Outcome, Rheo,
 };
@@ -203,7 +202,7 @@ async fn all_or_nothing_on_sqlite() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn all_or_nothing_on_postgres() {
-    let started = rheo_conformance::servers::Postgres::start().await;
+    let started = servers::Postgres::start().await;
     if let Some(server) = servers::found("postgres", started) {
         postgres::kill_clerks(server.url()).await;
     }
@@ -212,7 +211,7 @@ async fn all_or_nothing_on_postgres() {
 #[cfg(feature = "mysql")]
 #[tokio::test]
 async fn all_or_nothing_on_mysql() {
-    let started = rheo_conformance::servers::MariaDb::start().await;
+    let started = servers::MariaDb::start().await;
     if let Some(server) = servers::found("mysql", started) {
         mysql::kill_clerks(server.url()).await;
     }

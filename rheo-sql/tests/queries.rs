@@ -2,10 +2,9 @@
 
 #![cfg(all(unix, feature = "postgres"))]
 
-mod servers;
-
 use std::time::Duration;
 
+use rheo_conformance::servers;
 use rheo_core::{Lineage, ManualClock, NewEvent, Rheo, Timestamp};
 use rheo_sql::Sql;
 use serde_json::json;
@@ -46,7 +45,7 @@ async fn fill(rheo: &Rheo, clock: &ManualClock) {
 
 #[tokio::test]
 async fn the_queries_of_the_page_find_what_they_say() {
-    let started = rheo_conformance::servers::Postgres::start().await;
+    let started = servers::Postgres::start().await;
     let Some(server) = servers::found("postgres", started) else { return };
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
     let sql = Sql::connect(server.url()).await.unwrap();

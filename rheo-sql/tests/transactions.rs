@@ -2,10 +2,9 @@
 
 #![cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
 
-mod servers;
-
 use std::time::Duration;
 
+use rheo_conformance::servers;
 use rheo_core::{Delivery, ErrorKind, FetchOptions, GroupOptions, NewEvent, Outcome, Rheo};
 use rheo_sql::{Conn, InTransaction, Options, Sql};
 use sqlx::sqlite::SqlitePoolOptions;
@@ -150,7 +149,7 @@ async fn transactions_on_sqlite() {
 
 #[tokio::test]
 async fn transactions_on_postgres() {
-    let started = rheo_conformance::servers::Postgres::start().await;
+    let started = servers::Postgres::start().await;
     let Some(server) = servers::found("postgres", started) else { return };
     let one = Options::default().max_connections(1).table_prefix("one_");
     let pool = PgPool::connect(server.url()).await.unwrap();
@@ -161,7 +160,7 @@ async fn transactions_on_postgres() {
 
 #[tokio::test]
 async fn transactions_on_mysql() {
-    let started = rheo_conformance::servers::MariaDb::start().await;
+    let started = servers::MariaDb::start().await;
     let Some(server) = servers::found("mysql", started) else { return };
     let one = Options::default().max_connections(1).table_prefix("one_");
     let pool = MySqlPool::connect(server.url()).await.unwrap();

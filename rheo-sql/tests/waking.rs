@@ -3,10 +3,9 @@
 
 #![cfg(all(unix, feature = "postgres"))]
 
-mod servers;
-
 use std::time::Duration;
 
+use rheo_conformance::servers;
 use rheo_core::{FetchOptions, GroupOptions, NewEvent, Rheo, Timestamp};
 use rheo_sql::{Options, Sql};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -88,7 +87,7 @@ async fn assert_woken(waiting: &Rheo, appending: &Rheo, admin: &mut Admin) {
 
 #[tokio::test]
 async fn a_cut_connection_comes_back_and_wakes_again() {
-    let started = rheo_conformance::servers::Postgres::start().await;
+    let started = servers::Postgres::start().await;
     let Some(server) = servers::found("postgres", started) else { return };
     let prefix = format!("w{:x}_", Timestamp::now().as_micros());
     let connection = PgConnection::connect(server.url()).await.unwrap();

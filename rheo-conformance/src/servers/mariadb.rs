@@ -37,7 +37,8 @@ impl Deref for MariaDb {
 const KIND: Kind = Kind {
     label: "mariadb",
     variable: "RHEO_TEST_MYSQL_URL",
-    package: "mariadb-server",
+    install: "apt-get install -y --no-install-recommends mariadb-server",
+    option: None,
     default_port: 3306,
     nodes: 1,
     url: |address| format!("mysql://root@{address}/test"),

@@ -3,7 +3,7 @@
 //! Each is, in this order: the server of a variable such as
 //! `RHEO_TEST_POSTGRES_URL`; a private one from a program of this machine, with
 //! a directory and a port of its own; one in a container, where there is
-//! `docker`; or [`NotConfigured`](crate::NotConfigured), with the line that
+//! `docker`; or [`NotConfigured`], with the line that
 //! would fix it. A private server ends with the test, also where that panics or
 //! is killed, and nothing of it is left. Another kind of server is one more
 //! file like that of [`Postgres`].
@@ -53,6 +53,7 @@
 
 mod container;
 mod mariadb;
+mod mongo;
 mod postgres;
 mod process;
 mod programs;
@@ -68,11 +69,31 @@ use tokio::net::TcpStream;
 
 use container::Image;
 pub use mariadb::MariaDb;
+pub use mongo::Mongo;
 pub use postgres::Postgres;
 use process::Plan;
 pub use redis::Redis;
 pub use redis_cluster::RedisCluster;
 pub use server::Server;
+
+use crate::NotConfigured;
+pub use crate::run::is_required;
+
+/// The server that a test needs which is no suite, or none where it cannot be
+/// had: the test then ends, and what would fix it is printed.
+///
+/// # Panics
+/// Where the server cannot be had and `RHEO_REQUIRE` names the store.
+pub fn found<T>(store: &str, started: Result<T, NotConfigured>) -> Option<T> {
+    match started {
+        Ok(server) => Some(server),
+        Err(NotConfigured { fix }) => {
+            assert!(!is_required(store), "{store} is required: {fix}");
+            eprintln!("not tried on {store}: {fix}");
+            None
+        }
+    }
+}
 
 /// What differs from one kind of server to the next.
 #[derive(Debug)]
@@ -81,8 +102,11 @@ struct Kind {
     label: &'static str,
     /// The variable whose URL is used where it is set.
     variable: &'static str,
-    /// Debian's package that has it.
-    package: &'static str,
+    /// The line that installs it.
+    install: &'static str,
+    /// What its URL says in any case, so that clients stay at the address in it
+    /// and do not follow those that the server tells.
+    option: Option<&'static str>,
     /// Where it listens unless a URL says otherwise.
     default_port: u16,
     /// How many servers it is: more than one are a cluster.

@@ -38,7 +38,8 @@ impl Deref for Postgres {
 const KIND: Kind = Kind {
     label: "postgres",
     variable: "RHEO_TEST_POSTGRES_URL",
-    package: "postgresql",
+    install: "apt-get install -y --no-install-recommends postgresql",
+    option: None,
     default_port: 5432,
     nodes: 1,
     url: |address| format!("postgres://postgres@{address}/postgres"),

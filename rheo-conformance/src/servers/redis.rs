@@ -56,7 +56,8 @@ impl Deref for Redis {
 const FLEETING: Kind = Kind {
     label: "redis",
     variable: "RHEO_TEST_REDIS_URL",
-    package: PACKAGE,
+    install: INSTALL,
+    option: None,
     default_port: PORT,
     nodes: 1,
     url: |address| format!("redis://{address}"),
@@ -73,8 +74,8 @@ const PERSISTENT: Kind = Kind {
     ..FLEETING
 };
 
-/// Debian's package that has the server.
-pub(super) const PACKAGE: &str = "redis-server";
+/// The line that installs the server.
+pub(super) const INSTALL: &str = "apt-get install -y --no-install-recommends redis-server";
 /// Where it listens unless it is told otherwise.
 pub(super) const PORT: u16 = 6379;
 

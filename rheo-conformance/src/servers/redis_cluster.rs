@@ -41,7 +41,8 @@ impl Deref for RedisCluster {
 const KIND: Kind = Kind {
     label: "redis-cluster",
     variable: "RHEO_TEST_REDIS_CLUSTER_URL",
-    package: redis::PACKAGE,
+    install: redis::INSTALL,
+    option: None,
     default_port: redis::PORT,
     nodes: 3,
     url: |address| format!("redis+cluster://{address}"),

@@ -39,15 +39,14 @@ impl Server {
         started.map_err(|problem| NotConfigured {
             fix: format!(
                 "{}, or set {} to a server that may be filled ({problem})",
-                installing(kind),
-                kind.variable
+                kind.install, kind.variable
             ),
         })
     }
 
     /// Starts one of its own, whatever a variable says.
     pub(super) async fn start_private(kind: &'static Kind) -> Result<Self, NotConfigured> {
-        let fix = |problem| format!("{} ({problem})", installing(kind));
+        let fix = |problem| format!("{} ({problem})", kind.install);
         Self::private(kind).await.map_err(|problem| NotConfigured { fix: fix(problem) })
     }
 
@@ -115,6 +114,7 @@ impl Server {
     }
 
     async fn given(kind: &'static Kind, url: String) -> io::Result<Self> {
+        let url = with_option(url, kind.option);
         let parts = Parts::of(&url, kind.default_port).ok_or_else(|| {
             io::Error::other(format!("{} is not a URL with a host", kind.variable))
         })?;
@@ -141,8 +141,9 @@ impl Server {
         let plan = (kind.plan)(&site).or_else(image);
         let plan = plan.ok_or_else(|| io::Error::other("it is not installed"))?;
         let process = Process::make(site.home, plan).await?;
-        let url = (kind.url)(&addresses[0]);
-        let proxied_url = Some((kind.url)(&proxy.address().to_string()));
+        let url_of = |address: &str| with_option((kind.url)(address), kind.option);
+        let url = url_of(&addresses[0]);
+        let proxied_url = Some(url_of(&proxy.address().to_string()));
         let server = Self { kind, url, addresses, proxy, proxied_url, process: Some(process) };
         if let Some(process) = &server.process {
             process.start(server.answers()).await?;
@@ -164,9 +165,15 @@ impl Server {
     }
 }
 
-/// The line that installs it.
-fn installing(kind: &Kind) -> String {
-    format!("apt-get install -y --no-install-recommends {}", kind.package)
+/// A URL with the option that must be in it.
+fn with_option(url: String, option: Option<&str>) -> String {
+    match option {
+        Some(option) if !url.contains(option) => {
+            let separator = if url.contains('?') { '&' } else { '?' };
+            format!("{url}{separator}{option}")
+        }
+        _ => url,
+    }
 }
 
 fn failed(operation: &'static str, error: &io::Error) -> Error {
@@ -226,5 +233,14 @@ mod tests {
         assert_eq!(parts("r+c://u@h:1,i,j:3?x=y"), expected("r+c://u@", "h:1 i:7 j:3", "?x=y"));
         assert_eq!(parts("pg:///db?host=/run"), None);
         assert_eq!(parts("h:1"), None);
+    }
+
+    #[test]
+    fn a_url_has_its_option_once() {
+        let completed = |url: &str| with_option(url.into(), Some("x=y"));
+        assert_eq!(completed("m://h/db"), "m://h/db?x=y");
+        assert_eq!(completed("m://h/db?a=b"), "m://h/db?a=b&x=y");
+        assert_eq!(completed("m://h/db?x=y&a=b"), "m://h/db?x=y&a=b");
+        assert_eq!(with_option("m://h".into(), None), "m://h");
     }
 }

@@ -19,7 +19,7 @@ pub(crate) async fn measure(place: &Place) {
 }
 
 /// What the bare driver's collection can be searched by.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Indexes {
     /// The sequence alone.
     Order,
@@ -28,11 +28,11 @@ enum Indexes {
 }
 
 async fn against(place: &Place, callers: u32, indexes: Indexes) {
-    let (beside, target) = match indexes {
-        Indexes::Order => ("one", "0.7"),
-        Indexes::All => ("all", "none"),
+    let (indexed, target) = match indexes {
+        Indexes::Order => ("one index", "0.7"),
+        Indexes::All => ("Rheo's indexes", "none"),
     };
-    let stream = format!("append-{callers}-{beside}");
+    let stream = format!("append-{callers}-{indexes:?}");
     let (rheo, log) = (place.rheo().await, place.bare_log(&stream).await);
     create(&rheo, &stream).await;
     if indexes == Indexes::All {
@@ -41,7 +41,7 @@ async fn against(place: &Place, callers: u32, indexes: Indexes) {
     let theirs = async || insert(&log, callers).await;
     let ours = async || append_batches(&rheo, &stream, 1, callers, EACH).await;
     let pairs = take_turns(TURNS, theirs, ours).await;
-    let name = format!("append of 100, callers at once: {callers}, bare side indexed by {beside}");
+    let name = format!("append of 100, callers at once: {callers}, against {indexed}");
     let row = Row { name: &name, unit: "events/s", target };
     row.print(&rates(u64::from(callers) * EACH * BATCH, &pairs));
     log.drop().await;

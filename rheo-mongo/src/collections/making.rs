@@ -85,9 +85,8 @@ impl Operation for Make {
 
     async fn run(&self, store: &Store, _: &mut ClientSession) -> Result<(), Failure> {
         let collections = &store.collections;
-        let making = collections.with_indexes().map(|(name, indexes)| {
-            collections.make(name, indexes)
-        });
+        let making =
+            collections.with_indexes().map(|(name, indexes)| collections.make(name, indexes));
         try_join_all(making).await?;
         let version = doc! { "$setOnInsert": { "version": VERSION } };
         collections.schema.update_one(doc! { "_id": "rheo" }, version).upsert(true).await?;

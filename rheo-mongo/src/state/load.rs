@@ -134,7 +134,8 @@ impl Store {
         let mut found = Vec::new();
         let typed = collection.clone_with_type::<T>();
         // A look of its own is a simpler statement.
-        let (shared, alone) = if ranges.len() == 1 { (vec![], ranges.iter().collect()) } else { (shared, alone) };
+        let (shared, alone) =
+            if ranges.len() == 1 { (vec![], ranges.iter().collect()) } else { (shared, alone) };
         for range in alone {
             let finding = typed.find(below(&group.name, range, first));
             let finding = finding.sort(doc! { first: -1 }).limit(length(range));
@@ -145,7 +146,12 @@ impl Store {
             let pipeline = look_below(collection.name(), &group.name, ranges, first);
             let looking = self.collections.streams.aggregate(pipeline);
             let cursor = looking.with_type::<Looked<T>>().session(&mut *session).await?;
-            found.extend(all(cursor, session).await?.into_iter().flat_map(|looked| looked.found.into_iter().flatten()));
+            found.extend(
+                all(cursor, session)
+                    .await?
+                    .into_iter()
+                    .flat_map(|looked| looked.found.into_iter().flatten()),
+            );
         }
         Ok(found)
     }

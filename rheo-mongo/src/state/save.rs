@@ -56,7 +56,8 @@ impl Store {
         remove(session, dead_letters, &at, "sequence", removed).await?;
         insert(session, dead_letters, &at, changes.put_dead.iter().map(dead_fields)).await?;
 
-        let next_due = self.next_due(session, group, piece, saving.took_due, changes.earliest_due());
+        let next_due =
+            self.next_due(session, group, piece, saving.took_due, changes.earliest_due());
         let next_due = next_due.await?;
         self.set_member(session, at, after.cursor, next_due, saving.frees).await
     }
@@ -85,7 +86,11 @@ impl Store {
 
     /// When an ordered group may next have what is open: when every lease has
     /// expired and the lowest event is due.
-    async fn ordered_due(&self, session: &mut ClientSession, runs: Document) -> Result<i64, Failure> {
+    async fn ordered_due(
+        &self,
+        session: &mut ClientSession,
+        runs: Document,
+    ) -> Result<i64, Failure> {
         let lowest = self.first_due(session, runs.clone(), doc! { "first": 1 }).await?;
         let Some(lowest) = lowest else { return Ok(NEVER) };
         Ok(self.last_expiry(session, runs).await?.map_or(lowest, |expiry| expiry.max(lowest)))
@@ -110,7 +115,9 @@ impl Store {
     ) -> Result<Option<i64>, Failure> {
         let finding = self.collections.runs.find_one(runs).sort(order);
         let found = finding.projection(doc! { "_id": 0, "due": 1 }).session(session).await?;
-        found.map(|run| run.get_i64("due").map_err(|why| corrupt("when a run is due", why))).transpose()
+        found
+            .map(|run| run.get_i64("due").map_err(|why| corrupt("when a run is due", why)))
+            .transpose()
     }
 
     /// Lets a group begin anew in a partition.

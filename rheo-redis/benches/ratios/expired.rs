@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use ratios::{Row, fill, micros, take_turns};
 use rheo_core::{Delivery, FetchOptions, GroupOptions, Rheo};
 use tokio::time::sleep;
 
-use crate::events::fill;
 use crate::place::Place;
-use crate::table::{Row, micros, take_turns};
 
 const PENDING: u64 = 200_000;
 const CLAIMED_AT_ONCE: u64 = 1000;
@@ -36,7 +35,7 @@ async fn pending(rheo: &Rheo, stream: &str, count: u64) {
     rheo.create_stream(stream, 1).await.expect("a new stream");
     let options = GroupOptions::default().max_attempts(u32::MAX);
     rheo.create_group(stream, "group", options).await.expect("a new group");
-    fill(rheo, stream, count + 1).await;
+    fill(rheo, stream, 1, count + 1).await;
     let is_middle = |delivery: &Delivery| delivery.event.sequence() == count / 2 + 1;
     let mut middle = None;
     for _ in 0..=count / CLAIMED_AT_ONCE {

@@ -1,11 +1,9 @@
 //! What a claim costs where much lies behind it, and where much lies ahead.
 
+use ratios::{BATCH, Row, claim_and_settle, events, fill, median, micros, take_turns, whole};
 use rheo_core::{GroupOptions, Rheo, Start};
 
-use crate::consume::{claim_and_settle, whole};
-use crate::events::{BATCH, events, fill};
 use crate::place::Place;
-use crate::table::{Row, median, micros, take_turns};
 
 const SHORT: u64 = 10_000;
 const LONG: u64 = 1_000_000;
@@ -15,7 +13,7 @@ pub(crate) async fn measure(place: &Place) {
     let rheo = place.rheo().await;
     for (stream, count) in [("short", SHORT), ("long", LONG)] {
         rheo.create_stream(stream, 1).await.expect("a new stream");
-        fill(&rheo, stream, count).await;
+        fill(&rheo, stream, 1, count).await;
         let options = GroupOptions::default().start(Start::End);
         rheo.create_group(stream, "tail", options).await.expect("a new group");
     }
@@ -31,7 +29,7 @@ async fn at_the_tail(rheo: &Rheo) {
 }
 
 async fn tail_claim(rheo: &Rheo, stream: &str) -> f64 {
-    rheo.append_batch(stream, events(0, BATCH)).await.expect("appended");
+    rheo.append_batch(stream, events(0, BATCH, 0)).await.expect("appended");
     whole(micros(claim_and_settle(rheo, stream, "tail")).await)
 }
 

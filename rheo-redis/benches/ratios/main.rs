@@ -18,12 +18,11 @@ mod memory;
 mod place;
 mod singles;
 mod stats;
-mod table;
 
 use std::env;
 
 use place::Place;
-use table::begin;
+use ratios::begin;
 
 const ROWS: [&str; 7] = ["append", "consume", "singles", "memory", "history", "expired", "stats"];
 

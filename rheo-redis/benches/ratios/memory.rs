@@ -1,14 +1,13 @@
 //! What the server holds, in bytes: for each event, and for a group that has
 //! caught up.
 
+use ratios::{BATCH, Row, claim_and_settle, fill};
 use redis::cmd;
 use rheo_core::{Confirm, GroupOptions, Rheo};
 
 use crate::bare::Bare;
-use crate::consume::claim_and_settle;
-use crate::events::{BATCH, fill, fill_bare};
+use crate::events::fill_bare;
 use crate::place::Place;
-use crate::table::Row;
 
 const EVENTS: u64 = 100_000;
 const SHORT: u64 = 10_000;
@@ -19,7 +18,7 @@ pub(crate) async fn measure(place: &Place) {
     rheo.create_stream("memory", 1).await.expect("a new stream");
     let log = place.bare_log("memory");
     fill_bare(&mut bare, &log, EVENTS).await;
-    fill(&rheo, "memory", EVENTS).await;
+    fill(&rheo, "memory", 1, EVENTS).await;
     let each = |bytes: u64| bytes as f64 / EVENTS as f64;
     let pair = (each(bare.bytes_of(&log).await), each(held(&mut bare, place, "memory").await));
     Row { name: "an event retained", unit: "bytes", target: "at most 1.1" }.print(&[pair]);
@@ -34,7 +33,7 @@ pub(crate) async fn measure(place: &Place) {
 async fn caught_up(rheo: &Rheo, bare: &mut Bare, place: &Place, count: u64) -> f64 {
     let stream = format!("memory-{count}");
     rheo.create_stream(&stream, 1).await.expect("a new stream");
-    fill(rheo, &stream, count).await;
+    fill(rheo, &stream, 1, count).await;
     let before = held(bare, place, &stream).await;
     let options = GroupOptions::default();
     rheo.create_group(&stream, "group", options).await.expect("a new group");

@@ -1,12 +1,11 @@
 //! One event for each call: the round trip, and many at once.
 
+use ratios::{ROUNDS, Row, append_singly, claim, events, fill, micros, rates, take_turns};
 use rheo_core::Rheo;
 
 use crate::bare::Bare;
-use crate::consume::claim;
-use crate::events::{bare_events, events, fill, fill_bare};
+use crate::events::{bare_events, fill_bare};
 use crate::place::Place;
-use crate::table::{ROUNDS, Row, micros, rates, side_by_side, take_turns};
 
 /// How many calls a round has, all settled of one claim.
 const CALLS: u64 = 500;
@@ -31,7 +30,7 @@ async fn appends(rheo: &Rheo, bare: &mut Bare, log: &str) {
         micros(bare.append_one(log, &event)).await.0
     };
     let ours = async || {
-        let event = events(0, 1).remove(0);
+        let event = events(0, 1, 0).remove(0);
         let (spent, appended) = micros(rheo.append("singles", event)).await;
         appended.expect("appended");
         spent
@@ -43,7 +42,7 @@ async fn appends(rheo: &Rheo, bare: &mut Bare, log: &str) {
 async fn settles(rheo: &Rheo, bare: &mut Bare, log: &str) {
     let count = CALLS * (ROUNDS as u64 + 1);
     fill_bare(bare, log, count).await;
-    fill(rheo, "singles", count).await;
+    fill(rheo, "singles", 1, count).await;
     let mut entries = bare.claim(log, count).await.into_iter();
     let mut deliveries = Vec::new();
     for _ in 0..=ROUNDS {
@@ -67,23 +66,9 @@ async fn settles(rheo: &Rheo, bare: &mut Bare, log: &str) {
 
 async fn crowd(rheo: &Rheo) {
     rheo.create_stream("crowd", 1).await.expect("a new stream");
-    let alone = async || appended_by(rheo, 1).await;
-    let together = async || appended_by(rheo, CLIENTS).await / CLIENTS as f64;
+    let alone = async || append_singly(rheo, "crowd", 1, EACH).await;
+    let together = async || append_singly(rheo, "crowd", CLIENTS, EACH).await / CLIENTS as f64;
     let pairs = take_turns(TURNS, alone, together).await;
     let name = "single appends, 64 at once, against one after another";
     Row { name, unit: "events/s", target: "8" }.print(&rates(EACH, &pairs));
-}
-
-/// How long clients take that wait for each of their events.
-async fn appended_by(rheo: &Rheo, clients: u64) -> f64 {
-    let task = |_| {
-        let (rheo, events) = (rheo.clone(), events(0, EACH));
-        async move {
-            for event in events {
-                rheo.append("crowd", event).await.expect("appended");
-            }
-        }
-    };
-    let tasks: Vec<_> = (0..clients).map(task).collect();
-    side_by_side(tasks).await
 }

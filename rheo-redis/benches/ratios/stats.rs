@@ -1,12 +1,13 @@
 //! What the server itself counts, for each event: its commands and the time
 //! that they take there.
 
+use ratios::{BATCH, claim, claim_and_settle, events};
 use redis::cmd;
 use rheo_core::Rheo;
 
 use crate::bare::Bare;
-use crate::consume::{claim, claim_and_ack, claim_and_settle};
-use crate::events::{BATCH, bare_events, events};
+use crate::consume::claim_and_ack;
+use crate::events::bare_events;
 use crate::place::Place;
 
 const BATCHES: u64 = 500;
@@ -30,7 +31,7 @@ async fn batches(rheo: &Rheo, bare: &mut Bare, log: &str) {
     }
     count.print(bare, "append of 100", "bare").await;
     for _ in 0..BATCHES {
-        rheo.append_batch("stats", events(0, BATCH)).await.expect("appended");
+        rheo.append_batch("stats", events(0, BATCH, 0)).await.expect("appended");
     }
     count.print(bare, "append of 100", "Rheo").await;
     for _ in 0..BATCHES {
@@ -49,7 +50,7 @@ async fn singles(rheo: &Rheo, bare: &mut Bare, log: &str) {
         bare.append_one(log, event).await;
     }
     count.print(bare, "append of one", "bare").await;
-    for event in events(0, SINGLES) {
+    for event in events(0, SINGLES, 0) {
         rheo.append("stats", event).await.expect("appended");
     }
     count.print(bare, "append of one", "Rheo").await;

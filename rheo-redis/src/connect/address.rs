@@ -8,8 +8,7 @@ use redis::{
     Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates,
 };
 use rheo_core::Result;
-
-use crate::config::{config, decoded};
+use rheo_core::adapter::{config, decoded};
 
 /// The port where the URL names none.
 const PORT: u16 = 6379;

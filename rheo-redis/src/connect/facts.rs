@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use redis::{Cmd, FromRedisValue, cmd};
 use rheo_core::Result;
+use rheo_core::adapter::config;
 
-use crate::config::config;
 use crate::error::Failure;
 use crate::link::{Answer, Batch, Node};
 

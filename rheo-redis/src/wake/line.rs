@@ -12,9 +12,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use redis::aio::PubSubSink;
 use redis::{Client, RedisResult, Value};
+use rheo_core::adapter::Bells;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
-
-use super::bell::Bells;
 
 /// How often the connection is tried out, and forgets the channels to which
 /// nobody listens any more.
@@ -75,7 +74,7 @@ struct Hearing<'a> {
 impl Hearing<'_> {
     /// Hears the channels that have a bell, and no others.
     async fn follow(&mut self) -> RedisResult<()> {
-        let wanted = self.bells.channels();
+        let wanted = self.bells.names();
         let unheard: Vec<_> = wanted.difference(&self.channels).collect();
         if !unheard.is_empty() {
             patiently(self.sink.subscribe(&unheard)).await?;

@@ -5,8 +5,6 @@
 mod losing;
 mod refusing;
 mod replicas;
-#[path = "../servers/mod.rs"]
-mod servers;
 mod showing;
 mod waiting;
 
@@ -14,7 +12,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, RedisError};
-use rheo_conformance::servers::Redis as Server;
+use rheo_conformance::servers::{self, Redis as Server};
 use rheo_core::{
     Delivery, FetchOptions, GroupInfo, GroupOptions, ManualClock, NewEvent, Outcome, Rheo,
 };

@@ -1,27 +1,27 @@
 //! Appending batches, against the bare driver's insert into the same table.
 
-use std::time::Duration;
+use ratios::{BATCH, Row, append_batches, rate, side_by_side};
 
+use crate::ROUNDS;
 use crate::bare::Bare;
-use crate::events::{BATCH, bare_events, events};
+use crate::events::bare_events;
 use crate::place::Place;
-use crate::table::{ROUNDS, Row, Table, rate, side_by_side};
 
 /// How many batches each client appends in a round.
 const BATCHES: u64 = 150;
 /// Rows of the bare driver stand in the same table, as streams of no name.
 const NAMELESS: i64 = 1_000_000;
 
-pub(crate) async fn measure(place: &Place, table: &Table) {
+pub(crate) async fn measure(place: &Place) {
     for clients in [1, 4] {
-        against(place, table, clients, false).await;
+        against(place, clients, false).await;
         if place.store == "postgres" {
-            against(place, table, clients, true).await;
+            against(place, clients, true).await;
         }
     }
 }
 
-async fn against(place: &Place, table: &Table, clients: u32, arrays: bool) {
+async fn against(place: &Place, clients: u32, arrays: bool) {
     let rheo = place.rheo().await;
     let stream = format!("append-{clients}-{arrays}");
     rheo.create_stream(&stream, clients).await.expect("a new stream");
@@ -30,32 +30,16 @@ async fn against(place: &Place, table: &Table, clients: u32, arrays: bool) {
     for round in 0..=ROUNDS as u64 {
         let nameless = NAMELESS + i64::from(clients) * 2 + i64::from(arrays);
         let bare = rate(count, insert(place, clients, (nameless, round), arrays).await);
-        let task = |client: u32| {
-            let (rheo, stream) = (rheo.clone(), stream.clone());
-            let first = |batch| (round * BATCHES + batch) * BATCH;
-            let batches: Vec<_> =
-                (0..BATCHES).map(|batch| events(first(batch), BATCH, client)).collect();
-            async move {
-                for batch in batches {
-                    rheo.append_batch(&stream, batch).await.expect("appended");
-                }
-            }
-        };
-        let tasks: Vec<_> = (0..clients).map(task).collect();
-        pairs.push((bare, rate(count, side_by_side(tasks).await)));
+        let ours = append_batches(&rheo, &stream, clients, clients, BATCHES).await;
+        pairs.push((bare, rate(count, ours)));
     }
     let against = if arrays { "unnest" } else { "VALUES" };
     let name = format!("append of 100, {clients} clients, against {against}");
-    table.row(&Row { name: &name, unit: "events/s", target: "0.8" }, &pairs[1..]);
+    Row { name: &name, unit: "events/s", target: "0.8" }.print(&pairs[1..]);
 }
 
-/// How long the bare driver takes for the same.
-async fn insert(
-    place: &Place,
-    clients: u32,
-    (stream, round): (i64, u64),
-    arrays: bool,
-) -> Duration {
+/// How many microseconds the bare driver takes for the same.
+async fn insert(place: &Place, clients: u32, (stream, round): (i64, u64), arrays: bool) -> f64 {
     let mut tasks = Vec::new();
     for client in 0..clients {
         let mut bare: Bare = place.bare().await;

@@ -2,23 +2,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use rheo_core::{Delivery, FetchOptions, GroupOptions, Outcome, Rheo};
+use ratios::{Row, claim_and_settle, fill, rate, side_by_side};
+use rheo_core::{GroupOptions, Rheo};
 
-use crate::events::{BATCH, fill};
+use crate::ROUNDS;
 use crate::place::Place;
 use crate::queue;
-use crate::table::{ROUNDS, Row, Table, rate, side_by_side};
 
-pub(crate) async fn measure(place: &Place, table: &Table) {
+pub(crate) async fn measure(place: &Place) {
     match place.store {
         "postgres" => {
-            against_queue(place, table, Case::new(4, 4, 100_000, 100_000, "3")).await;
-            against_queue(place, table, Case::new(4, 1, 100_000, 100_000, "3")).await;
+            against_queue(place, Case::new(4, 4, 100_000, 100_000, "3")).await;
+            against_queue(place, Case::new(4, 1, 100_000, 100_000, "3")).await;
         }
-        "sqlite" => against_queue(place, table, Case::new(1, 1, 20_000, 2000, "10")).await,
-        _ => against_queue(place, table, Case::new(4, 4, 20_000, 2000, "")).await,
+        "sqlite" => against_queue(place, Case::new(1, 1, 20_000, 2000, "10")).await,
+        _ => against_queue(place, Case::new(4, 4, 20_000, 2000, "")).await,
     }
 }
 
@@ -37,7 +36,7 @@ impl Case {
     }
 }
 
-async fn against_queue(place: &Place, table: &Table, case: Case) {
+async fn against_queue(place: &Place, case: Case) {
     let Case { clients, partitions, ours, theirs, target } = case;
     let rheo = place.rheo().await;
     let stream = format!("consume-{clients}-{partitions}");
@@ -53,11 +52,11 @@ async fn against_queue(place: &Place, table: &Table, case: Case) {
     let name = format!(
         "claim and settle 100, {clients} clients, {partitions} partitions, against {queue}"
     );
-    table.row(&Row { name: &name, unit: "events/s", target }, &pairs[1..]);
+    Row { name: &name, unit: "events/s", target }.print(&pairs[1..]);
 }
 
-/// How long clients take to claim and settle this many events of `group`.
-pub(crate) async fn consume(rheo: &Rheo, stream: &str, clients: u32, count: u64) -> Duration {
+/// How many microseconds clients take to claim and settle this many events of `group`.
+async fn consume(rheo: &Rheo, stream: &str, clients: u32, count: u64) -> f64 {
     let done = Arc::new(AtomicU64::new(0));
     let task = |_| {
         let (rheo, stream, done) = (rheo.clone(), stream.to_string(), Arc::clone(&done));
@@ -70,15 +69,4 @@ pub(crate) async fn consume(rheo: &Rheo, stream: &str, clients: u32, count: u64)
     };
     let tasks: Vec<_> = (0..clients).map(task).collect();
     side_by_side(tasks).await
-}
-
-/// Claims a batch and acks it; how many there were.
-pub(crate) async fn claim_and_settle(rheo: &Rheo, stream: &str, group: &str) -> u64 {
-    let deliveries = rheo.fetch(stream, group, BATCH as usize, FetchOptions::default()).await;
-    let deliveries: Vec<Delivery> = deliveries.expect("fetched");
-    let acks = deliveries.iter().map(|delivery| (delivery, Outcome::Ack));
-    for answer in rheo.settle(acks).await {
-        answer.expect("settled");
-    }
-    deliveries.len() as u64
 }

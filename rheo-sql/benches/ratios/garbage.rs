@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ratios::{BATCH, claim_and_settle, events};
 use rheo_core::{GroupOptions, Rheo};
 use tokio::time::{Instant, sleep};
 
-use crate::consume::claim_and_settle;
-use crate::events::{BATCH, events};
 use crate::place::Place;
-use crate::table::Table;
 
 const PARTITIONS: u32 = 4;
 const EVENTS: u64 = 1_000_000;
@@ -18,7 +16,7 @@ const EVENTS: u64 = 1_000_000;
 const HELD: Duration = Duration::from_secs(60);
 const TABLES: [&str; 3] = ["rheo_partitions", "rheo_cursors", "rheo_runs"];
 
-pub(crate) async fn measure(place: &Place, _: &Table) {
+pub(crate) async fn measure(place: &Place) {
     let rheo = place.rheo().await;
     rheo.create_stream("garbage", PARTITIONS).await.expect("a new stream");
     rheo.create_group("garbage", "group", GroupOptions::default()).await.expect("a new group");

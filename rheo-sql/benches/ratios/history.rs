@@ -1,12 +1,9 @@
 //! What a claim costs where much lies behind it, and where much lies ahead.
 
+use ratios::{BATCH, Row, claim_and_settle, events, fill, median, micros, whole};
 use rheo_core::{GroupOptions, Rheo, Start};
-use tokio::time::Instant;
 
-use crate::consume::claim_and_settle;
-use crate::events::{BATCH, events, fill};
 use crate::place::Place;
-use crate::table::{Row, Table, median};
 
 const SHORT: u64 = 10_000;
 const LONG: u64 = 1_000_000;
@@ -14,7 +11,7 @@ const BACKLOG: u64 = 200_000;
 const PARTS: usize = 5;
 const CLAIMS_OF_A_PART: usize = 60;
 
-pub(crate) async fn measure(place: &Place, table: &Table) {
+pub(crate) async fn measure(place: &Place) {
     let rheo = place.rheo().await;
     for (stream, count) in [("short", SHORT), ("long", LONG)] {
         rheo.create_stream(stream, 1).await.expect("a new stream");
@@ -22,12 +19,12 @@ pub(crate) async fn measure(place: &Place, table: &Table) {
         let options = GroupOptions::default().start(Start::End);
         rheo.create_group(stream, "tail", options).await.expect("a new group");
     }
-    at_the_tail(&rheo, table).await;
-    through_a_backlog(&rheo, table).await;
+    at_the_tail(&rheo).await;
+    through_a_backlog(&rheo).await;
 }
 
 /// Both tails take turns, claim by claim.
-async fn at_the_tail(rheo: &Rheo, table: &Table) {
+async fn at_the_tail(rheo: &Rheo) {
     let mut pairs = Vec::new();
     for _ in 0..=PARTS {
         let (mut short, mut long) = (Vec::new(), Vec::new());
@@ -38,7 +35,7 @@ async fn at_the_tail(rheo: &Rheo, table: &Table) {
         pairs.push((median(short), median(long)));
     }
     let name = "claim and settle 100 after 10⁶ events, against 10⁴";
-    table.row(&Row { name, unit: "µs", target: "at most 1.2" }, &pairs[1..]);
+    Row { name, unit: "µs", target: "at most 1.2" }.print(&pairs[1..]);
 }
 
 async fn tail_claim(rheo: &Rheo, stream: &str) -> f64 {
@@ -47,13 +44,11 @@ async fn tail_claim(rheo: &Rheo, stream: &str) -> f64 {
 }
 
 async fn timed_claim(rheo: &Rheo, stream: &str, group: &str) -> f64 {
-    let begun = Instant::now();
-    assert_eq!(claim_and_settle(rheo, stream, group).await, BATCH);
-    begun.elapsed().as_secs_f64() * 1e6
+    whole(micros(claim_and_settle(rheo, stream, group)).await)
 }
 
 /// The first and the last tenth of a backlog.
-async fn through_a_backlog(rheo: &Rheo, table: &Table) {
+async fn through_a_backlog(rheo: &Rheo) {
     let end = LONG + (PARTS as u64 + 1) * CLAIMS_OF_A_PART as u64 * BATCH;
     let options = GroupOptions::default().start(Start::AfterSequence(end - BACKLOG));
     rheo.create_group("long", "behind", options).await.expect("a new group");
@@ -65,5 +60,5 @@ async fn through_a_backlog(rheo: &Rheo, table: &Table) {
     let first = median(claims[..tenth].to_vec());
     let last = median(claims[claims.len() - tenth..].to_vec());
     let name = "claim and settle, last tenth of a backlog of 200 000, against the first";
-    table.row(&Row { name, unit: "µs", target: "at most 1.2" }, &[(first, last)]);
+    Row { name, unit: "µs", target: "at most 1.2" }.print(&[(first, last)]);
 }

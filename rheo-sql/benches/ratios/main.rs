@@ -20,7 +20,6 @@ mod place;
 mod plans;
 mod queue;
 mod singles;
-mod table;
 mod waking;
 
 use std::env;
@@ -29,7 +28,10 @@ use place::{Place, STORES};
 // The crate's own files, from which plans are made, look for these here.
 #[allow(unused_imports, reason = "some look only where they are tested")]
 use plans::texts::{Dialect, config, config::Options};
-use table::Table;
+use ratios::begin;
+
+/// How often both sides of a row take turns, after a round that does not count.
+const ROUNDS: usize = 5;
 
 const ROWS: [&str; 6] = ["append", "consume", "singles", "history", "garbage", "waking"];
 
@@ -48,22 +50,22 @@ async fn main() {
     }
     for store in stores {
         let place = Place::start(store).await;
-        let table = Table::begin(&place);
+        begin(&format!("{}: {}", place.store, place.version));
         for row in &rows {
-            measure(row, &place, &table).await;
+            measure(row, &place).await;
         }
     }
 }
 
-async fn measure(row: &str, place: &Place, table: &Table) {
+async fn measure(row: &str, place: &Place) {
     let on_postgres = place.store == "postgres";
     match row {
-        "append" => append::measure(place, table).await,
-        "consume" => consume::measure(place, table).await,
-        "singles" => singles::measure(place, table).await,
-        "history" => history::measure(place, table).await,
-        "garbage" if on_postgres => garbage::measure(place, table).await,
-        "waking" if on_postgres => waking::measure(place, table).await,
+        "append" => append::measure(place).await,
+        "consume" => consume::measure(place).await,
+        "singles" => singles::measure(place).await,
+        "history" => history::measure(place).await,
+        "garbage" if on_postgres => garbage::measure(place).await,
+        "waking" if on_postgres => waking::measure(place).await,
         _ => {}
     }
 }

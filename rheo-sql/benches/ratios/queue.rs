@@ -1,14 +1,11 @@
 //! The queue that Rheo is compared with: a row for each event, claimed by
 //! moving its time on, and deleted when it is done.
 
-use std::time::Duration;
-
+use ratios::{BATCH, event_type, key, payload, side_by_side};
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::bare::Bare;
-use crate::events::{BATCH, event_type, key, payload};
 use crate::place::Place;
-use crate::table::side_by_side;
 
 impl Bare {
     /// Makes the table, empty.
@@ -92,9 +89,9 @@ impl Bare {
     }
 }
 
-/// How long clients of the bare driver take to work off a queue of this many.
+/// How many microseconds clients of the bare driver take to work off a queue of this many.
 /// On PostgreSQL they take batches, elsewhere one after another.
-pub(crate) async fn work_off(place: &Place, clients: u32, count: u64) -> Duration {
+pub(crate) async fn work_off(place: &Place, clients: u32, count: u64) -> f64 {
     let mut bare = place.bare().await;
     bare.make_queue().await;
     bare.fill_queue(count).await;

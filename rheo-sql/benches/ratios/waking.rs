@@ -1,15 +1,16 @@
 //! Appends of many, with waking and without.
 
+use ratios::Row;
 use rheo_sql::Options;
 
+use crate::ROUNDS;
 use crate::place::Place;
 use crate::singles::singles;
-use crate::table::{ROUNDS, Row, Table};
 
 const CLIENTS: u64 = 64;
 const EACH: u64 = 200;
 
-pub(crate) async fn measure(place: &Place, table: &Table) {
+pub(crate) async fn measure(place: &Place) {
     let waking = place.rheo().await;
     let silent = place.rheo_with(Options::default().wake(false)).await;
     waking.create_stream("waking", 1).await.expect("a new stream");
@@ -19,5 +20,5 @@ pub(crate) async fn measure(place: &Place, table: &Table) {
         pairs.push((without, singles(&waking, "waking", CLIENTS, EACH).await));
     }
     let name = "64 appenders, waking on, against off";
-    table.row(&Row { name, unit: "events/s", target: "0.85" }, &pairs[1..]);
+    Row { name, unit: "events/s", target: "0.85" }.print(&pairs[1..]);
 }

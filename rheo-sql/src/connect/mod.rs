@@ -12,16 +12,17 @@ use std::sync::{Arc, Mutex};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use std::time::Duration;
 
+use rheo_core::adapter::{Bells, config};
 use rheo_core::{Effect, Error, ErrorKind, Result};
 use tokio::time::timeout;
 
-use crate::config::{Options, config};
+use crate::config::Options;
 use crate::connect::version::{ServerFacts, read_facts};
 use crate::error::Failure;
 use crate::pool::{Pool, Use};
 use crate::statements::Statements;
 use crate::trouble::{cause, trouble};
-use crate::wake::{Bells, Waking};
+use crate::wake::Waking;
 use crate::{Sql, Store};
 
 /// How many prepared statements a connection keeps: all of Rheo's and the
@@ -133,7 +134,7 @@ async fn start(opened: Opened, owns_pool: bool) -> Result<Arc<Sql>> {
 /// Instances on one SQLite file wake each other; PostgreSQL tells other processes.
 fn waking(pool: &Pool, options: &Options, facts: &ServerFacts) -> Waking {
     let bells = match &facts.file {
-        Some(file) if options.wake => Bells::of_database(&file.to_string_lossy()),
+        Some(file) if options.wake => Bells::shared(&file.to_string_lossy()),
         _ => Arc::default(),
     };
     let waking = Waking::new(bells, options.poll);

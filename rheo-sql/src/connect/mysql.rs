@@ -1,10 +1,11 @@
 //! Connecting to MySQL or MariaDB.
 
 use rheo_core::Result;
+use rheo_core::adapter::config;
 use sqlx::mysql::MySqlConnectOptions;
 
 use crate::Dialect;
-use crate::config::{Options, config, take_options};
+use crate::config::{Options, take_options};
 use crate::connect::{Opened, STATEMENTS, open_pool, unreadable};
 use crate::pool::Pool;
 

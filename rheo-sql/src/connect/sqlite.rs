@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use rheo_core::Result;
+use rheo_core::adapter::config;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::Instant;
 
 use crate::Dialect;
-use crate::config::{Options, config, take_options};
+use crate::config::{Options, take_options};
 use crate::connect::{Opened, cannot_connect, unreadable};
 use crate::error::Failure;
 use crate::pool::{Pool, SqlitePools};

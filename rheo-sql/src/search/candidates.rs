@@ -5,13 +5,13 @@
 //! cheaper; where one of a million does, walking is out of the question. So a
 //! search walks as long as that pays, and then asks the index.
 
+use rheo_core::adapter::Spans;
 use rheo_core::{Order, Position, Result};
 
 use crate::db::{Arg, Conn, args};
 use crate::error::Failure;
 use crate::search::Finder;
 use crate::search::pushdown::Asked;
-use crate::search::spans::Spans;
 use crate::state::int;
 
 /// How many events the first walk goes through at least.

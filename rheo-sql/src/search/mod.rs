@@ -4,16 +4,15 @@
 //! page of rows at a time, since events come in the order of their sequences
 //! whatever their partition.
 
-mod bounds;
 #[cfg(feature = "postgres")]
 mod candidates;
 mod content;
 mod pushdown;
-mod spans;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use rheo_core::adapter::Spans;
 use rheo_core::backend::{Range, Search, Seek};
 use rheo_core::{Event, Filter, Order, Position, Result};
 
@@ -23,7 +22,6 @@ use crate::db::{Conn, Row, args};
 use crate::error::Failure;
 use crate::operation::Operation;
 use crate::search::pushdown::Asked;
-use crate::search::spans::Spans;
 use crate::seek::{Place, find_places};
 
 /// How many partitions one statement looks into.

@@ -7,13 +7,13 @@
 
 use std::fmt::Write;
 
+use rheo_core::adapter::Bounds;
 use rheo_core::{Condition, Field, Filter, Timestamp};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Dialect;
 use crate::db::Arg;
-use crate::search::bounds::Bounds;
 use crate::search::content;
 
 /// The longest list that the database is asked to check.

@@ -4,16 +4,15 @@
 
 use std::collections::BTreeSet;
 use std::mem::take;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rheo_core::StreamName;
+use rheo_core::adapter::Bells;
 use sqlx::PgPool;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-
-use super::bell::{Bells, lock};
 
 /// One for telling and one for hearing.
 const CONNECTIONS: u32 = 2;
@@ -162,6 +161,11 @@ impl Line {
             }
         }
     }
+}
+
+/// What these locks guard is whole after each statement.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

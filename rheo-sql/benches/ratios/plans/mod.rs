@@ -7,10 +7,10 @@ pub(crate) mod texts;
 
 use std::time::Duration;
 
+use ratios::fill;
 use rheo_core::{FetchOptions, GroupOptions, Rheo};
 
 use crate::bare::Bare;
-use crate::events::fill;
 use crate::place::Place;
 
 const STREAMS: u32 = 10;

@@ -1,33 +1,39 @@
 //! [`Spans`]: where a search has not yet looked.
 
-use rheo_core::backend::Range;
-use rheo_core::{Order, Position};
+use crate::backend::Range;
+use crate::{Order, Position};
 
 /// Parts of the log, at most one of each partition, to be gone through in the
 /// order of a search.
 #[derive(Clone, Debug)]
-pub(crate) struct Spans {
+pub struct Spans {
     order: Order,
     ranges: Vec<Range>,
 }
 
 impl Spans {
-    pub(crate) fn new(order: Order, ranges: Vec<Range>) -> Self {
+    /// These ranges, without those that are empty.
+    #[must_use]
+    pub fn new(order: Order, ranges: Vec<Range>) -> Self {
         let mut spans = Self { order, ranges };
         spans.drop_empty();
         spans
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// In how many partitions something is left.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
     /// At most `count` of them, those that begin first.
-    pub(crate) fn next(&mut self, count: usize) -> &[Range] {
+    pub fn next(&mut self, count: usize) -> &[Range] {
         match self.order {
             Order::Ascending => self.ranges.sort_by_key(|range| (range.first, range.partition)),
             Order::Descending => {
@@ -39,12 +45,12 @@ impl Spans {
     }
 
     /// Leaves out a partition.
-    pub(crate) fn remove(&mut self, partition: u32) {
+    pub fn remove(&mut self, partition: u32) {
         self.ranges.retain(|range| range.partition != partition);
     }
 
     /// Leaves out what comes up to `end` in this partition.
-    pub(crate) fn pass_in_partition(&mut self, end: Position) {
+    pub fn pass_in_partition(&mut self, end: Position) {
         let order = self.order;
         let of_partition = |range: &&mut Range| range.partition == end.partition;
         self.ranges.iter_mut().filter(of_partition).for_each(|range| pass(order, range, end));
@@ -52,26 +58,29 @@ impl Spans {
     }
 
     /// Leaves out what comes up to `end`, itself included.
-    pub(crate) fn pass(&mut self, end: Position) {
+    pub fn pass(&mut self, end: Position) {
         let order = self.order;
         self.ranges.iter_mut().for_each(|range| pass(order, range, end));
         self.drop_empty();
     }
 
     /// Leaves out what comes after `end`.
-    pub(crate) fn stop_at(&mut self, end: Position) {
+    pub fn stop_at(&mut self, end: Position) {
         let order = self.order;
         self.ranges.iter_mut().for_each(|range| stop_at(order, range, end));
         self.drop_empty();
     }
 
-    /// Takes off the part that is gone through first, `length` sequences of it.
-    pub(crate) fn take(&mut self, length: u64) -> Self {
+    /// Takes off the part that is gone through first, `length` sequences of it;
+    /// at least 1.
+    #[must_use]
+    pub fn take(&mut self, length: u64) -> Self {
+        let more = length.saturating_sub(1);
         let first = self.ranges.iter().map(|range| range.first).min().unwrap_or(1);
         let last = self.ranges.iter().map(|range| range.last).max().unwrap_or(0);
         let end = match self.order {
-            Order::Ascending => Position::new(u32::MAX, first.saturating_add(length - 1)),
-            Order::Descending => Position::new(0, last.saturating_sub(length - 1)),
+            Order::Ascending => Position::new(u32::MAX, first.saturating_add(more)),
+            Order::Descending => Position::new(0, last.saturating_sub(more)),
         };
         let mut taken = self.clone();
         taken.stop_at(end);
@@ -163,6 +172,16 @@ mod tests {
             }
             assert_eq!(taken, all);
         }
+        assert_eq!(positions(&spans(Ascending).take(0)), [Position::new(0, 1)]);
+    }
+
+    #[test]
+    fn taking_skips_what_no_range_holds() {
+        let range = |partition, at| Range { partition, first: at, last: at };
+        let mut rest = Spans::new(Ascending, vec![range(0, 1), range(1, 500)]);
+        assert_eq!(positions(&rest.take(10)), [Position::new(0, 1)]);
+        assert_eq!(positions(&rest.take(10)), [Position::new(1, 500)]);
+        assert!(rest.is_empty());
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! [`Bounds`]: between which integers a number lies that meets a condition.
 
-use rheo_core::Condition;
 use serde_json::{Number, Value};
 
-/// The least and the greatest integer that may do.
+use crate::Condition;
+
+/// Between which integers a sequence or a partition lies that meets conditions.
+///
+/// A store can look there alone. The matcher still has the last word: what
+/// conditions allow is never left out, and more than that may lie between.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     first: i128,
     last: i128,
 }
@@ -20,7 +24,8 @@ impl Default for Bounds {
 impl Bounds {
     /// Where an integer lies that meets the condition. Where it has a list,
     /// more integers than those that meet it may lie there.
-    pub(crate) fn of(condition: &Condition) -> Self {
+    #[must_use]
+    pub fn of(condition: &Condition) -> Self {
         let all = Self::default();
         match condition {
             Condition::Exists => all,
@@ -53,13 +58,15 @@ impl Bounds {
     }
 
     /// What lies in both.
-    pub(crate) fn and(self, other: Self) -> Self {
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
         Self { first: self.first.max(other.first), last: self.last.min(other.last) }
     }
 
     /// The first and the last that are at least 0; the last is below the first
     /// where there are none.
-    pub(crate) fn ends(self) -> (u64, u64) {
+    #[must_use]
+    pub fn ends(self) -> (u64, u64) {
         if self.last < 0 {
             return (1, 0);
         }
