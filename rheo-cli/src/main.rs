@@ -8,6 +8,8 @@ mod cli;
 mod commands;
 mod failure;
 mod output;
+mod parse;
+mod show;
 
 use std::process::ExitCode;
 

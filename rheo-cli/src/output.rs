@@ -85,7 +85,9 @@ impl Table {
         };
         let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
         let numbers: Vec<bool> = (0..self.heads.len())
-            .map(|column| rows.iter().all(|row| row.get(column).is_some_and(|cell| is_number(cell))))
+            .map(|column| {
+                rows.iter().all(|row| row.get(column).is_some_and(|cell| is_number(cell)))
+            })
             .collect();
         let line = |cells: &mut dyn Iterator<Item = &str>| {
             let cells = cells.enumerate().map(|(column, cell)| {

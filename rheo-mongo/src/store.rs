@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
+use mongodb::options::{Acknowledgment, ReadConcern, ReadPreference, WriteConcern};
 use mongodb::{Client, ClientSession};
 use rheo_core::backend::GroupRef;
 use rheo_core::{Effect, Result};
@@ -143,15 +143,12 @@ impl Store {
         let mut durably = WriteConcern::from(Acknowledgment::Majority);
         durably.journal = Some(true);
         let begun = session.start_transaction().read_concern(ReadConcern::snapshot());
-        begun.write_concern(durably).await?;
+        begun.write_concern(durably).selection_criteria(ReadPreference::Primary.into()).await?;
         match operation.run(self, session).await {
             Ok(output) => {
                 *stage = Stage::Committing;
-                match session.commit_transaction().await {
-                    Ok(()) => Ok(output),
-                    Err(error) if is_unknown_transaction(&error) => Err(Failure::Forgotten),
-                    Err(error) => Err(error.into()),
-                }
+                self.commit(session).await?;
+                Ok(output)
             }
             Err(failure) => {
                 // So that what it holds is free when the caller hears of it. Where
@@ -159,6 +156,27 @@ impl Store {
                 let _ = session.abort_transaction().await;
                 Err(failure)
             }
+        }
+    }
+
+    /// Commits. Where the connection breaks on the way, the server may not have
+    /// heard of it and hold what the transaction wrote against everyone: it is
+    /// told again, for as long as a connection may take to come about.
+    async fn commit(&self, session: &mut ClientSession) -> Result<(), Failure> {
+        let patience = Instant::now() + self.options.connect_timeout;
+        let mut tries = 1;
+        loop {
+            let failure = match session.commit_transaction().await {
+                Ok(()) => return Ok(()),
+                Err(error) if is_unknown_transaction(&error) => Failure::Forgotten,
+                Err(error) => Failure::Driver(error),
+            };
+            let is_heard = matches!(failure, Failure::Forgotten) || !failure.is_lost();
+            if is_heard || Instant::now() >= patience {
+                return Err(failure);
+            }
+            tokio::time::sleep(pause(tries)).await;
+            tries += 1;
         }
     }
 }

@@ -129,8 +129,8 @@ async fn secrets_are_shown_nowhere() {
 #[tokio::test]
 async fn a_client_of_the_host_is_used_and_left_open() {
     let Some(server) = servers::found("mongo", Server::start().await) else { return };
-    // What would spoil snapshots, if it counted.
-    let url = format!("{}&readConcernLevel=local", server.url());
+    // What would spoil snapshots and transactions, if it counted.
+    let url = format!("{}&readConcernLevel=local&readPreference=secondaryPreferred", server.url());
     let client = Client::with_uri_str(url).await.unwrap();
     let mongo = Mongo::on_client(client.clone(), "shop", Options::default()).await.unwrap();
     let rheo = Rheo::builder(mongo.clone()).build().await.unwrap();

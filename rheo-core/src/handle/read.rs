@@ -43,6 +43,20 @@ impl Rheo {
         }
     }
 
+    /// The last sequence of each partition, 0 where it is empty.
+    ///
+    /// # Errors
+    /// See [`Rheo`].
+    pub async fn last_sequences(&self, stream: &str) -> Result<Vec<u64>> {
+        let mut known = self.known("last_sequences", stream).await?;
+        loop {
+            let mut result = self.ends("last_sequences", &known.stream).await;
+            if !self.outdated(&mut known, &mut result).await {
+                return result;
+            }
+        }
+    }
+
     /// The events that match, up to the query's limit, in its order.
     ///
     /// # Errors

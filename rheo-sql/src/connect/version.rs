@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rheo_core::Result;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 use rheo_core::adapter::config;
 use rheo_core::backend::Server;
 
 use crate::Store;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
 use crate::db::{Conn, Row};
 use crate::error::Failure;
 use crate::operation::Operation;

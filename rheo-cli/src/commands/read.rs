@@ -1,0 +1,17 @@
+//! placeholder of read
+
+use clap::Args;
+use rheo::Rheo;
+
+use crate::failure::Outcome;
+use crate::output::Output;
+
+/// Placeholder.
+#[derive(Debug, Args)]
+pub(crate) struct Read {}
+
+impl Read {
+    pub(crate) async fn run(&self, _rheo: &Rheo, _output: Output) -> Outcome {
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! placeholder of replay
+
+use clap::Args;
+use rheo::Rheo;
+
+use crate::failure::Outcome;
+use crate::output::Output;
+
+/// Placeholder.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {}
+
+impl Replay {
+    pub(crate) async fn run(&self, _rheo: &Rheo, _output: Output) -> Outcome {
+        Ok(())
+    }
+}
