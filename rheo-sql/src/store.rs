@@ -70,7 +70,7 @@ impl Store {
 
     /// Runs an operation that is a single statement.
     #[cfg_attr(
-        not(any(feature = "postgres", test)),
+        not(any(feature = "postgres", all(test, feature = "sqlite"))),
         expect(dead_code, reason = "only PostgreSQL does so much in one")
     )]
     pub(crate) async fn once<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output> {

@@ -2,9 +2,8 @@
 
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
-use rheo_core::Result;
 use rheo_core::adapter::config;
-use rheo_core::{Error, ErrorKind};
+use rheo_core::{Error, ErrorKind, Result};
 
 use super::CONNECT;
 use crate::error::Failure;
