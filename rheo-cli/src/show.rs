@@ -1,10 +1,45 @@
 //! Events and progress, as JSON and as lines for people.
 
+use std::io::{self, Write};
+
 use rheo::{DeadLetter, Delivery, Event};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// How much of a line a terminal is given: none is wider.
+const TERMINAL_CHARACTERS: usize = 1000;
+
+/// Prints an event: as a line of JSON, or as a line for people, which a
+/// terminal cuts at its width.
+pub(crate) fn event(event: &Event, output: Output) -> Outcome {
+    if output.json {
+        return output.json_line(&EventJson::new(event)?);
+    }
+    let line = line(event);
+    let mut out = io::stdout().lock();
+    if output.is_terminal() {
+        // The terminal is told not to wrap: it knows its width, and how wide
+        // each character is.
+        let seen: String = line.chars().take(TERMINAL_CHARACTERS).collect();
+        return Ok(writeln!(out, "\x1b[?7l{seen}\x1b[?7h")?);
+    }
+    Ok(writeln!(out, "{line}")?)
+}
+
+/// Position, time, type, key and payload. Control characters are shown, not
+/// carried out.
+fn line(event: &Event) -> String {
+    let position = event.position().to_string();
+    let timestamp = event.timestamp().to_string();
+    let (event_type, key) = (event.event_type(), event.key().unwrap_or("-"));
+    let payload = event.body().payload_text();
+    let line = format!("{position:<8}  {timestamp:<27}  {event_type:<12}  {key:<8}  {payload}");
+    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    line.chars().map(visible).collect()
+}
 
 /// An event as all commands show it to programs.
 #[derive(Debug, Serialize)]

@@ -38,6 +38,13 @@ pub trait Harness: Send + Sync + 'static {
     /// their connections; a store that is reached without any has none. No
     /// other case runs meanwhile.
     fn proxy(&self) -> Option<&Proxy>;
+
+    /// Whether the store is the suite's alone, as by default. In one that
+    /// others use as well, nothing is crashed or cut: the cases that run alone
+    /// are not configured.
+    fn is_own(&self) -> bool {
+        true
+    }
 }
 
 /// The harness of a backend that lives in this process: a space is one

@@ -13,7 +13,8 @@
 //!
 //! A store outside the process implements [`Harness`] and calls
 //! [`run`] instead; [`servers`] has throwaway servers for it. What a store
-//! finds is tried out further by [`finding`].
+//! finds is tried out further by [`finding`]. A store that is in use already is
+//! [checked](check) without breaking anything.
 //!
 //! - Where a backend does not claim a guarantee, the cases that need it turn
 //!   into their twin, which asserts the refusal. Nothing is skipped.
@@ -47,5 +48,5 @@ pub use harness::{Harness, InProcess, NotConfigured};
 pub use laws::Law;
 pub use proxy::Proxy;
 pub use report::{CaseReport, Report, Totals, Verdict};
-pub use run::{report_on, run, run_in_process};
+pub use run::{check, report_on, run, run_in_process};
 pub use trial::Trial;

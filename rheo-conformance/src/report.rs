@@ -19,7 +19,7 @@ pub enum Verdict {
     Fail,
     /// The backend does not claim what the case needs, and refuses it as it should.
     RefusedAsDeclared,
-    /// There was no store to run it on.
+    /// There was no store to run it on, or none that it may break.
     NotConfigured,
 }
 

@@ -1,6 +1,7 @@
 //! Running the suite: as a test binary, or for its report alone.
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,9 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(12);
 /// How many cases [`report_on`] runs at a time.
 const CASES_AT_A_TIME: usize = 8;
 
+/// The same for [`check`], whose stores have others to serve.
+const CHECKS_AT_A_TIME: usize = 2;
+
 /// Runs the suite on a backend that lives in this process, as a test binary.
 pub fn run_in_process<B: Backend>(
     store: &str,
@@ -50,7 +54,9 @@ pub fn run<H: Harness>(
     let arguments = Arguments::from_args();
     let runtime = Arc::new(runtime());
     let suite = match runtime.block_on(start) {
-        Ok(harness) => runtime.block_on(Suite::begin(Arc::new(harness))),
+        Ok(harness) => {
+            runtime.block_on(Suite::begin(Arc::new(harness))).expect("the store answers")
+        }
         Err(missing) => Suite::without_store(store, missing),
     };
     let suite = Arc::new(suite);
@@ -81,7 +87,7 @@ pub fn run<H: Harness>(
 /// Runs the whole suite on a store for its report, some cases at a time, with
 /// random choices drawn from `seed`. It needs a multi-thread tokio runtime.
 pub async fn report_on(harness: Arc<dyn Harness>, seed: u64) -> Report {
-    let mut suite = Suite::begin(harness).await;
+    let mut suite = Suite::begin(harness).await.expect("the store answers");
     (suite.seed, suite.patience) = (seed, REPORT_TIMEOUT);
     let suite = Arc::new(suite);
     let started = registry().into_iter().map(|case| {
@@ -91,6 +97,35 @@ pub async fn report_on(harness: Arc<dyn Harness>, seed: u64) -> Report {
     let ended = futures::stream::iter(started).buffer_unordered(CASES_AT_A_TIME);
     ended.for_each(|case| async { drop(case.expect("a case ends")) }).await;
     suite.report()
+}
+
+/// Runs the cases whose id contains `filter` on a store, some at a time, and
+/// tells of each as it ends, until that answers with a break. It needs a
+/// multi-thread tokio runtime.
+///
+/// # Errors
+/// Those of the harness, where it opens no client; `Unavailable` where the
+/// store does not answer.
+///
+/// # Cancellation
+/// The cases that run are dropped. What they have made is left to the caller,
+/// as it is after a run to the end.
+pub async fn check(
+    harness: Arc<dyn Harness>,
+    filter: &str,
+    mut tell: impl FnMut(&CaseReport) -> ControlFlow<()>,
+) -> rheo_core::Result<Report> {
+    let suite = Suite::begin(harness).await?;
+    let chosen = registry().into_iter().filter(|case| case.id.contains(filter));
+    let running = futures::stream::iter(chosen.map(|case| suite.run_case(case)));
+    let mut ended = running.buffer_unordered(CHECKS_AT_A_TIME);
+    while let Some(case) = ended.next().await {
+        if tell(&case).is_break() {
+            break;
+        }
+    }
+    drop(ended);
+    Ok(suite.report())
 }
 
 fn nothing_ran(report: &Report, whole: bool) -> Option<String> {
@@ -118,10 +153,10 @@ struct Suite {
 }
 
 impl Suite {
-    async fn begin(harness: Arc<dyn Harness>) -> Self {
-        let backend = harness.open("suite").await.expect("the store opens a client");
-        let server = backend.ping().await.expect("the store answers");
-        Self {
+    async fn begin(harness: Arc<dyn Harness>) -> rheo_core::Result<Self> {
+        let backend = harness.open("suite").await?;
+        let server = backend.ping().await?;
+        Ok(Self {
             store: harness.store().into(),
             harness: Ok(harness),
             server: Some(format!("{} {}", server.product, server.version)),
@@ -130,7 +165,7 @@ impl Suite {
             patience: CASE_TIMEOUT,
             stage: RwLock::default(),
             reports: Mutex::default(),
-        }
+        })
     }
 
     fn without_store(store: &str, missing: NotConfigured) -> Self {
@@ -168,6 +203,10 @@ impl Suite {
         let (Ok(harness), Some(capabilities)) = (&self.harness, self.capabilities) else {
             return self.record(case, Verdict::NotConfigured, None, Duration::ZERO);
         };
+        if case.alone && !harness.is_own() {
+            let reason = Some("it breaks what others use".into());
+            return self.record(case, Verdict::NotConfigured, reason, Duration::ZERO);
+        }
         let space = format!("{}-{}-{}", case.id, process::id(), self.seed);
         let trial = Trial::new(Arc::clone(harness), space, self.seed, case.alone);
         let claimed = |guarantee: &&Guarantee| !capabilities.guarantees.get(**guarantee);

@@ -45,7 +45,7 @@ pub(crate) async fn run(cli: &Cli, output: &Output) -> Outcome {
         Command::Reset(args) => args.run(&connect(cli).await?, output).await,
         Command::DeleteGroup(args) => args.run(&connect(cli).await?, output).await,
         Command::DeleteStream(args) => args.run(&connect(cli).await?, output).await,
-        Command::Migrate(args) => args.run(url(cli)?, output).await,
+        Command::Migrate(args) => args.run(cli, output).await,
         Command::Conformance(args) => args.run(url(cli)?, output).await,
         Command::Bench(args) => args.run(cli.url.as_deref(), output).await,
         Command::Completions(args) => args.run(),

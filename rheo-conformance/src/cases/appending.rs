@@ -89,8 +89,9 @@ async fn dropped_futures_leave_no_gap(trial: Trial) {
     }
     let last = rheo.append("s", NewEvent::new("t", json!("last"))).await.expect("it is appended");
     acknowledged.push(last);
+    // One look alone: what a dropped future had begun may still come after it.
     let stored = all_of(&rheo, 0).await;
-    assert_contiguous(&rheo, 0, stored.len() as u64).await;
+    assert_eq!(told(&stored), (1..=stored.len() as u64).collect::<Vec<_>>());
     for event in acknowledged {
         assert_eq!(stored[event.sequence() as usize - 1], event);
     }
