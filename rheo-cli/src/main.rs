@@ -10,6 +10,7 @@ mod failure;
 mod output;
 mod parse;
 mod show;
+mod signals;
 
 use std::process::ExitCode;
 

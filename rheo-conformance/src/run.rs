@@ -30,9 +30,6 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(12);
 /// How many cases [`report_on`] runs at a time.
 const CASES_AT_A_TIME: usize = 8;
 
-/// The same for [`check`], whose stores have others to serve.
-const CHECKS_AT_A_TIME: usize = 2;
-
 /// Runs the suite on a backend that lives in this process, as a test binary.
 pub fn run_in_process<B: Backend>(
     store: &str,
@@ -99,8 +96,8 @@ pub async fn report_on(harness: Arc<dyn Harness>, seed: u64) -> Report {
     suite.report()
 }
 
-/// Runs the cases whose id contains `filter` on a store, some at a time, and
-/// tells of each as it ends, until that answers with a break. It needs a
+/// Runs the cases whose id contains `filter` on a store, one after the other,
+/// and tells of each as it ends, until that answers with a break. It needs a
 /// multi-thread tokio runtime.
 ///
 /// # Errors
@@ -108,23 +105,19 @@ pub async fn report_on(harness: Arc<dyn Harness>, seed: u64) -> Report {
 /// store does not answer.
 ///
 /// # Cancellation
-/// The cases that run are dropped. What they have made is left to the caller,
-/// as it is after a run to the end.
+/// The case that runs is dropped. What the cases have made is left to the
+/// caller, as it is after a run to the end.
 pub async fn check(
     harness: Arc<dyn Harness>,
     filter: &str,
     mut tell: impl FnMut(&CaseReport) -> ControlFlow<()>,
 ) -> rheo_core::Result<Report> {
     let suite = Suite::begin(harness).await?;
-    let chosen = registry().into_iter().filter(|case| case.id.contains(filter));
-    let running = futures::stream::iter(chosen.map(|case| suite.run_case(case)));
-    let mut ended = running.buffer_unordered(CHECKS_AT_A_TIME);
-    while let Some(case) = ended.next().await {
-        if tell(&case).is_break() {
+    for case in registry().into_iter().filter(|case| case.id.contains(filter)) {
+        if tell(&suite.run_case(case).await).is_break() {
             break;
         }
     }
-    drop(ended);
     Ok(suite.report())
 }
 

@@ -5,6 +5,7 @@ mod process;
 mod shell;
 
 use std::io;
+use std::iter;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,21 +108,26 @@ impl Consume {
         };
         let running = consumer.health().running;
         if matches!(end, Ok(End::Asked)) && running > 0 {
-            anstream::eprintln!("rheo: ending once {running} running are done, or at another Ctrl-C");
+            anstream::eprintln!(
+                "rheo: ending once {running} running are done, or at another Ctrl-C"
+            );
         }
         let drained = drain(&consumer, &mut signals).await?;
         if !drained.left.is_empty() {
-            let left = drained.left.len();
             return Err(Failure::new(format!(
-                "ended at once; {left} events come again when their leases expire"
+                "ended at once with {} left, to come again when their leases expire",
+                drained.left.len()
             )));
         }
-        // What came up last: a command may have found the output closed meanwhile.
-        match ends.try_recv().map_or(end, Ok)? {
-            End::Output(error) => Err(error.into()),
-            End::Asked | End::Limit | End::Drained => {
-                Summary::from(consumer.health().counts).show(output)
-            }
+        // Commands may have found the output closed since it began to end.
+        let mut ends = iter::once(end?).chain(iter::from_fn(|| ends.try_recv().ok()));
+        let error = ends.find_map(|end| match end {
+            End::Output(error) => Some(error),
+            End::Asked | End::Limit | End::Drained => None,
+        });
+        match error {
+            Some(error) => Err(error.into()),
+            None => Summary::from(consumer.health().counts).show(output),
         }
     }
 

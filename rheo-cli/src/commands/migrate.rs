@@ -93,5 +93,5 @@ async fn prepare(url: &str, output: Output) -> Outcome {
 /// What a URL says for one of Rheo's options.
 pub(super) fn option<'a>(url: &'a str, key: &str) -> Option<&'a str> {
     let pairs = url.split_once('?')?.1.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).last()
+    pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).next_back()
 }

@@ -9,6 +9,7 @@ use rheo::{Event, Filter, Query, Rheo};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::{parse, show};
 
 /// How many events of a partition are asked for at once.
@@ -56,9 +57,10 @@ impl Tail {
         if !self.follow {
             return Ok(());
         }
+        let mut signals = Signals::catch()?;
         tokio::select! {
             outcome = self.go_on(rheo, ends, output) => outcome,
-            _ = tokio::signal::ctrl_c() => Ok(()),
+            () = signals.next() => Ok(()),
         }
     }
 
