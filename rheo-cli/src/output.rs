@@ -110,6 +110,7 @@ fn is_number(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | ' '))
 }
 
+/// The text with its control characters shown, not carried out.
 pub(crate) fn visible(cell: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     cell.chars().map(shown).collect()

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, visible};
 
 /// How much of a line a terminal is given: none is wider.
 const TERMINAL_CHARACTERS: usize = 1000;
@@ -36,9 +36,7 @@ fn line(event: &Event) -> String {
     let timestamp = event.timestamp().to_string();
     let (event_type, key) = (event.event_type(), event.key().unwrap_or("-"));
     let payload = event.body().payload_text();
-    let line = format!("{position:<8}  {timestamp:<27}  {event_type:<12}  {key:<8}  {payload}");
-    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    line.chars().map(visible).collect()
+    visible(&format!("{position:<8}  {timestamp:<27}  {event_type:<12}  {key:<8}  {payload}"))
 }
 
 /// An event as all commands show it to programs.

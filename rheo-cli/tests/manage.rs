@@ -206,7 +206,10 @@ fn the_suite_runs_on_a_store_in_use_and_leaves_it_as_it_was() {
     let verdict = |id: &str| cases.iter().find(|case| case["id"] == id).map(|it| &it["verdict"]);
     assert_eq!(verdict("guarantee.events_survive_a_crash"), Some(&json!("not_configured")));
     assert_eq!(tables(&sqlite), ["orders"]);
-    assert!(refused(url, 1, &["conformance", "--filter", "no such"]).contains("no case has a name with"));
+    assert!(
+        refused(url, 1, &["conformance", "--filter", "no such"])
+            .contains("no case has a name with")
+    );
 }
 
 /// The streams that any table of the database knows.

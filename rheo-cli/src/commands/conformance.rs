@@ -18,7 +18,8 @@ use live::Live;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Cases that crash a store or cut its connections are not configured: others may \
-        use it.\nWhat the rest has made is removed; on a cluster of Redis, small keys are left.\nThe variable RHEO_SEED sets what they draw their choices from.\n\n\
+        use it.\nWhat the rest has made is removed; on a cluster of Redis, small keys are left.\n\
+        The variable RHEO_SEED sets what they draw their choices from.\n\n\
         Example: rheo --url postgres://user@host/database conformance --filter append"
 )]
 pub(crate) struct Conformance {

@@ -1,23 +1,16 @@
 //! Ids that come of a text, always the same.
 
-use sha1::{Digest, Sha1};
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 
 /// A UUID as it is; of any other text a UUID of version 5, so that other
 /// programs can make the same: its namespace is the version 5 of
 /// `rheo:STREAM` in the namespace of URLs.
 pub(super) fn id(stream: &str, text: &str) -> Uuid {
     Uuid::try_parse(text).unwrap_or_else(|_| {
-        let namespace = version_5(Uuid::NAMESPACE_URL, &format!("rheo:{stream}"));
-        version_5(namespace, text)
+        let of_stream = format!("rheo:{stream}");
+        let namespace = Uuid::new_v5(&Uuid::NAMESPACE_URL, of_stream.as_bytes());
+        Uuid::new_v5(&namespace, text.as_bytes())
     })
-}
-
-fn version_5(namespace: Uuid, text: &str) -> Uuid {
-    let hash = Sha1::new().chain_update(namespace.as_bytes()).chain_update(text).finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    Builder::from_sha1_bytes(bytes).into_uuid()
 }
 
 #[cfg(test)]

@@ -38,7 +38,8 @@ impl Live {
                 execute::<MySqlConnection>(&self.url, drops).await
             }
             "mongo" => self.drop_collections().await,
-            _ => self.delete_keys(opened).await,
+            _ if self.url.contains("+cluster:") => self.delete_streams(opened).await,
+            _ => self.unlink_keys().await,
         };
         removed.map_err(|error| {
             Failure::new(format!("what begins with {:?} was left behind: {error}", self.prefix))
@@ -71,21 +72,20 @@ impl Live {
         Ok(())
     }
 
-    /// On one server all keys are found. On a cluster, where a deleted stream
-    /// leaves small marks behind, those stay.
-    async fn delete_keys(&self, opened: usize) -> Removed {
+    /// A deleted stream leaves small marks behind, which stay on a cluster.
+    async fn delete_streams(&self, opened: usize) -> Removed {
         for space in 0..opened {
             let rheo = rheo::connect(&self.url_of(space)).await?;
             for stream in rheo.list_streams().await? {
                 rheo.delete_stream(stream.name.as_str(), Confirm::Yes).await?;
             }
         }
+        Ok(())
+    }
+
+    async fn unlink_keys(&self) -> Removed {
         let address = self.url.split('?').next().unwrap_or_default();
-        let address = address.replacen("valkey", "redis", 1);
-        if address.contains("+cluster:") {
-            return Ok(());
-        }
-        let client = redis::Client::open(address)?;
+        let client = redis::Client::open(address.replacen("valkey", "redis", 1))?;
         let mut connection = client.get_multiplexed_async_connection().await?;
         let mut from: u64 = 0;
         loop {
