@@ -165,12 +165,13 @@ impl Claiming<'_> {
         granted: &[Granted],
         progress: &mut Progress,
     ) -> Result<(), Failure> {
-        if granted.is_empty() {
+        let (Some(lowest), Some(highest)) = (granted.first(), granted.last()) else {
             return Ok(());
-        }
+        };
         let ranges =
             granted.iter().map(|run| json!({"first": int(run.first), "last": int(run.last)}));
-        let args = args![self.group.stream_id, partition, list(ranges)];
+        let (first, last) = (lowest.first, highest.last);
+        let args = args![self.group.stream_id, partition, list(ranges), first, last];
         let rows = conn.rows(&store.sql("events_in"), args).await?;
         let mut rows = rows.iter().peekable();
         let mut vanished = Vec::new();

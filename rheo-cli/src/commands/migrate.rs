@@ -64,7 +64,9 @@ impl Migrate {
         if let Some(prefix) = self.prefix.as_deref().or_else(|| option(url, "table_prefix")) {
             options = options.table_prefix(prefix);
         }
-        if let Some(schema) = option(url, "schema") {
+        // Another database has no use for what the URL says to PostgreSQL.
+        let schema = option(url, "schema").filter(|_| matches!(spoken, Spoken::Postgres));
+        if let Some(schema) = schema {
             options = options.schema(schema);
         }
         let sql = schema_sql(spoken.dialect(), options)?;

@@ -125,4 +125,6 @@ FROM {list $3: first int, last int}
 {then} {p}events e
 WHERE e.stream_id = $1 AND e."partition" = $2
     AND e.sequence >= x.first AND e.sequence <= x.last
+    -- MariaDB turns no bound from a list into a range of the key.
+    AND e.sequence >= $4 AND e.sequence <= $5
 ORDER BY e.sequence

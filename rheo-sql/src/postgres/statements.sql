@@ -14,6 +14,7 @@ FROM {list $3: first int, last int}
 CROSS JOIN LATERAL (
     SELECT * FROM {p}events o
     WHERE o.stream_id = $1 AND o."partition" = $2 AND o.sequence BETWEEN x.first AND x.last
+        AND o.sequence BETWEEN $4 AND $5
     OFFSET 0) e
 ORDER BY e.sequence
 

@@ -37,7 +37,7 @@ const GENERAL: &[(&str, &str)] = &[
     ("load_due_runs", "GROUP_ID; 2; 100"),
     ("load_lowest_runs", "GROUP_ID; 2; 100"),
     ("load_runs", r#"GROUP_ID; '[{"partition":2,"first":1003,"last":1102}]'"#),
-    ("events_in", r#"STREAM_ID; 2; '[{"first":1003,"last":1102}]'"#),
+    ("events_in", r#"STREAM_ID; 2; '[{"first":1003,"last":1102}]'; 1003; 1102"#),
     (
         "put_runs",
         r#"GROUP_ID; 2; '[{"first":900001,"last":900100,"attempt":1,"fence":"00000000000000000000000000000001","due":5}]'"#,

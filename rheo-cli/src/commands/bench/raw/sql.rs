@@ -102,15 +102,20 @@ impl Log {
         text
     }
 
-    /// The statement that reads what comes after what is done.
+    /// The statement that reads what comes after what is done. The range has two
+    /// ends, so that every planner keeps to the primary key, however large the
+    /// table is.
     fn select_text(&self, size: u64) -> String {
-        let (name, payload, mark) = (&self.name, self.dialect.payload, self.dialect.mark);
+        let (name, payload) = (&self.name, self.dialect.payload);
+        let [first, second, third] = [1, 2, 3].map(|number| (self.dialect.mark)(number, false));
+        let done = |partition: String| {
+            format!("(SELECT sequence FROM {name}_done WHERE part = {partition})")
+        };
         format!(
             "SELECT sequence, id, at, event_type, event_key, {payload} FROM {name} \
-             WHERE part = {} AND sequence > (SELECT sequence FROM {name}_done WHERE part = {}) \
-             ORDER BY sequence LIMIT {size}",
-            mark(1, false),
-            mark(2, false)
+             WHERE part = {first} AND sequence > {} AND sequence <= {} + {size} ORDER BY sequence",
+            done(second),
+            done(third)
         )
     }
 
@@ -175,7 +180,8 @@ impl Raw for Log {
         let (select, done) = (self.select_text(size), self.done_text());
         let consumed = on!(self, conn => {
             let query = sqlx::query(AssertSqlSafe(select)).bind(self.partition);
-            let rows = query.bind(self.partition).fetch_all(&mut *conn).await.map_err(told)?;
+            let query = query.bind(self.partition).bind(self.partition);
+            let rows = query.fetch_all(&mut *conn).await.map_err(told)?;
             let payloads = rows.iter().map(|row| row.get::<String, _>(5).len());
             let last = rows.last().map(|row| row.get::<i64, _>(0));
             // What is read is looked at, as a consumer would.
