@@ -5,6 +5,9 @@ mod common;
 use common::{done, json, stores};
 use serde_json::json;
 
+/// 560 prices, the input of the library's example.
+const MARKET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../rheo/examples/data/market.ndjson");
+
 #[test]
 fn every_command_works_on_every_store() {
     for store in stores() {
@@ -13,6 +16,7 @@ fn every_command_works_on_every_store() {
         events_go_in_and_come_out(&store.url);
         a_group_is_delivered(&store.url);
         what_was_done_is_undone(&store.url);
+        the_market_goes_in_and_comes_out(&store.url);
     }
 }
 
@@ -77,4 +81,19 @@ fn what_was_done_is_undone(url: &str) {
     assert_eq!(json(url, &["groups", "orders"])[0]["name"], "audit");
     done(url, &["delete-stream", "orders", "--yes"]);
     assert_eq!(json(url, &["streams"]), json!([]));
+}
+
+fn the_market_goes_in_and_comes_out(url: &str) {
+    done(url, &["create-stream", "market", "--partitions", "4"]);
+    done(url, &["create-group", "market", "report"]);
+    assert_eq!(json(url, &["append", "market", "--ndjson", MARKET])["appended"], 560);
+    let found = done(url, &["--json", "query", "market", "price>0", "--limit", "1000"]);
+    assert_eq!(found.lines().count(), 560);
+    let consume = ["consume", "market", "report", "--until-drained", "--concurrency", "8"];
+    let handled = done(url, &[&consume[..], &["--exec", "cat"]].concat());
+    let mut handled: Vec<&str> = handled.lines().collect();
+    handled.sort_unstable();
+    handled.dedup();
+    assert_eq!(handled.len(), 560);
+    done(url, &["delete-stream", "market", "--yes"]);
 }

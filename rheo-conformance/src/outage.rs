@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::{Future, pending};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -63,6 +64,7 @@ struct State {
     broken: watch::Sender<Option<Broken>>,
     calls: Mutex<HashMap<&'static str, usize>>,
     renewals: Mutex<Vec<Renew>>,
+    renewed: AtomicUsize,
     settles: Mutex<Vec<Settle>>,
 }
 
@@ -74,6 +76,7 @@ impl Trial {
             broken: watch::Sender::new(None),
             calls: Mutex::default(),
             renewals: Mutex::default(),
+            renewed: AtomicUsize::default(),
             settles: Mutex::default(),
         }));
         let backend = OnALine { store: self.backend().await, line: line.clone() };
@@ -105,6 +108,11 @@ impl Line {
     /// All calls to renew that have ended, failed ones included.
     pub(crate) fn renewals(&self) -> Vec<Renew> {
         lock(&self.0.renewals).clone()
+    }
+
+    /// How many calls to renew the store has carried out, and answered.
+    pub(crate) fn renewed(&self) -> usize {
+        self.0.renewed.load(Ordering::SeqCst)
     }
 
     /// All calls to settle, failed ones included.
@@ -218,6 +226,7 @@ impl Backend for OnALine {
         let renewal = request.clone();
         let answers = self.line.carry("renew", self.store.renew(request)).await;
         lock(&self.line.0.renewals).push(renewal);
+        self.line.0.renewed.fetch_add(answers.is_ok().into(), Ordering::SeqCst);
         answers
     }
 

@@ -1,10 +1,10 @@
 //! Claiming.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mongodb::ClientSession;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
-
 use rheo_core::backend::{Claim, Settlement};
 use rheo_core::progress::{ClaimTurn, Granted, OpenRun, Progress};
 use rheo_core::{
@@ -18,11 +18,12 @@ use crate::error::Failure;
 use crate::operation::Operation;
 use crate::state::{Beside, Group, Member, NEVER, Piece, Saving, long, of_partition};
 
-/// A claim, and at which of the partitions it begins: every turn at another one.
-#[derive(Clone, Debug)]
+/// A claim, and at which of the partitions it begins: every turn at another
+/// one, and also where it begins anew, since somebody else is busy there.
+#[derive(Debug)]
 pub(crate) struct ClaimInTurn {
     claim: Claim,
-    turn: usize,
+    turn: AtomicUsize,
 }
 
 /// A claim on its way through the partitions.
@@ -50,7 +51,7 @@ impl Operation for ClaimInTurn {
         let granting = Granting::new(claim, group.now);
         let mut claiming =
             Claiming { request: claim, group: &group, granting, deliveries: Vec::new() };
-        for member in in_turn(&group, *turn) {
+        for member in in_turn(&group, turn.fetch_add(1, Ordering::Relaxed)) {
             if claiming.left() == 0 {
                 break;
             }
@@ -205,7 +206,7 @@ impl Claiming<'_> {
 impl Store {
     /// Claims in a transaction of its own.
     pub(crate) async fn claim(self: &Arc<Self>, request: &Claim) -> Result<Vec<Delivery>> {
-        let turn = self.next_turn(&request.group);
+        let turn = self.next_turn(&request.group).into();
         self.write(ClaimInTurn { claim: request.clone(), turn }).await
     }
 

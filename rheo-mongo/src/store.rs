@@ -56,10 +56,11 @@ enum Stage {
 }
 
 impl Store {
-    /// Counts a group's claims, so that each begins with another partition.
+    /// Counts a group's claims, so that each begins with another partition; from
+    /// anywhere on, so that instances do not go in step.
     pub(crate) fn next_turn(&self, group: &GroupRef) -> usize {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = turns.entry(group.clone()).or_default();
+        let turn = turns.entry(group.clone()).or_insert_with(|| fastrand::usize(..));
         *turn = turn.wrapping_add(1);
         *turn
     }
