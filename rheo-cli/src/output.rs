@@ -115,3 +115,9 @@ pub(crate) fn visible(cell: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     cell.chars().map(shown).collect()
 }
+
+/// So many of something, in words.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}

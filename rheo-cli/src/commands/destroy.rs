@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::create::start;
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Let a group begin anew: its progress, leases and dead letters are forgotten
 #[derive(Debug, Args)]
@@ -130,9 +130,4 @@ impl Meant {
             false => Err(Failure::new("that is another name: nothing was done")),
         }
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }

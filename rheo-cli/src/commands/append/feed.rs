@@ -11,6 +11,7 @@ use super::input::Entry;
 use super::tally::{Screen, Tally};
 use super::write::{Writer, all_identified};
 use crate::failure::{Failure, Outcome};
+use crate::output::counted;
 
 /// How a file goes in.
 pub(super) struct Feed<'a> {
@@ -147,9 +148,4 @@ impl Feed<'_> {
 
 fn is_of_the_event(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Invalid | ErrorKind::EventTooLarge)
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
