@@ -2,13 +2,13 @@
 
 use mongodb::ClientSession;
 use rheo_core::Result;
+use rheo_core::adapter::widened;
 use rheo_core::backend::{Now, Range, Replay, Reset};
 
 use crate::Store;
 use crate::error::Failure;
 use crate::group::forget_work;
 use crate::operation::Operation;
-use crate::settle::widened;
 use crate::state::{Beside, Piece, Saving, of_partition};
 
 impl Operation for Replay {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rheo_core::Result;
+use rheo_core::adapter::widened;
 use rheo_core::backend::{GroupRef, Now, Range, Replay, Reset};
 
 use crate::Store;
@@ -10,7 +11,6 @@ use crate::db::{Conn, Row, args};
 use crate::error::{Failure, group_not_found};
 use crate::group::forget_work;
 use crate::operation::Operation;
-use crate::settle::widened;
 use crate::state::{Cursor, Group, Piece};
 
 impl Operation for Replay {

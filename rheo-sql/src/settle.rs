@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rheo_core::backend::{LeaseRefusal, Range, Renew, Settle, Settlement};
+use rheo_core::adapter::{Leases, widened};
+use rheo_core::backend::{LeaseRefusal, Renew, Settle, Settlement};
 use rheo_core::progress::{OpenRun, Progress};
 use rheo_core::{Effect, Outcome, Result, Timestamp, Token};
 
@@ -34,7 +35,7 @@ impl Operation for Settle {
         let settle = |progress: &mut Progress, settlements: &[&Settlement]| {
             progress.settle(settlements, group.now, &group.settings)
         };
-        let answers = leases.change(store, conn, &group, acks, settle).await?;
+        let answers = change(&leases, store, conn, &group, acks, settle).await?;
         let frees = group.settings.ordered || self.settlements.iter().any(hands_back);
         Ok(Settled { answers, frees })
     }
@@ -48,11 +49,10 @@ impl Operation for Renew {
         let leases = Leases::of(&self.tokens, |token| token);
         let group = store.find_group(conn, Self::NAME, &self.group, self.now).await?;
         let expires_at = group.now + self.lease;
-        leases
-            .change(store, conn, &group, false, |progress, tokens: &[&Token]| {
-                progress.renew(tokens, expires_at)
-            })
-            .await
+        change(&leases, store, conn, &group, false, |progress, tokens: &[&Token]| {
+            progress.renew(tokens, expires_at)
+        })
+        .await
     }
 }
 
@@ -89,114 +89,49 @@ impl Store {
     }
 }
 
-/// Items about leases, by partition and sequence.
-struct Leases<'a, T> {
-    items: &'a [T],
-    /// Their places, by partition, and by sequence inside it.
-    order: Vec<usize>,
-    token: fn(&T) -> &Token,
-}
-
-impl<'a, T> Leases<'a, T> {
-    fn of(items: &'a [T], token: fn(&T) -> &Token) -> Self {
-        let mut order: Vec<usize> = (0..items.len()).collect();
-        order.sort_by_key(|&at| {
-            let position = token(&items[at]).lease_id.position();
-            (position.partition, position.sequence)
-        });
-        Self { items, order, token }
-    }
-
-    fn token(&self, at: usize) -> &'a Token {
-        (self.token)(&self.items[at])
-    }
-
-    fn partition(&self, at: usize) -> u32 {
-        self.token(at).lease_id.position().partition
-    }
-
-    fn by_partition(&self) -> impl Iterator<Item = &[usize]> {
-        self.order.chunk_by(|&a, &b| self.partition(a) == self.partition(b))
-    }
-
-    /// Where they lie, neighbours together.
-    fn ranges(&self) -> Vec<Range> {
-        let mut ranges: Vec<Range> = Vec::new();
-        for &at in &self.order {
-            let position = self.token(at).lease_id.position();
-            match ranges.last_mut() {
-                Some(range)
-                    if range.partition == position.partition
-                        && position.sequence <= range.last.saturating_add(1) =>
-                {
-                    range.last = position.sequence;
-                }
-                _ => ranges.push(Range {
-                    partition: position.partition,
-                    first: position.sequence,
-                    last: position.sequence,
-                }),
-            }
-        }
-        ranges
-    }
-
-    /// Changes each partition's leases, and answers in the order of the items.
-    async fn change<A: Clone>(
-        &self,
-        store: &Store,
-        conn: &mut Conn<'_>,
-        group: &Group,
-        acks: bool,
-        apply: impl Fn(&mut Progress, &[&'a T]) -> Vec<Answer<A>>,
-    ) -> Result<Vec<Answer<A>>, Failure> {
-        let mut answers = vec![Err(LeaseRefusal::Stale); self.items.len()];
-        let numbers: Vec<u32> =
-            self.by_partition().map(|places| self.partition(places[0])).collect();
-        let cursors = store.lock_cursors(conn, group, numbers).await?;
-        let ranges = self.ranges();
-        let mut runs = store.runs_in(conn, group, &ranges).await?;
-        let keeps = |cursor: &Cursor| {
-            let runs = runs.get(&cursor.partition);
-            runs.is_some_and(|runs| runs.iter().any(|run| leaves_attempts(run, cursor)))
+/// Changes each partition's leases, and answers in the order of the items.
+async fn change<'a, T, A: Clone>(
+    leases: &Leases<'a, T>,
+    store: &Store,
+    conn: &mut Conn<'_>,
+    group: &Group,
+    acks: bool,
+    apply: impl Fn(&mut Progress, &[&'a T]) -> Vec<Answer<A>>,
+) -> Result<Vec<Answer<A>>, Failure> {
+    let mut answers = vec![Err(LeaseRefusal::Stale); leases.items().len()];
+    let numbers: Vec<u32> = leases.by_partition().map(|(number, _)| number).collect();
+    let cursors = store.lock_cursors(conn, group, numbers).await?;
+    let ranges = leases.ranges();
+    let mut runs = store.runs_in(conn, group, &ranges).await?;
+    let keeps = |cursor: &Cursor| {
+        let runs = runs.get(&cursor.partition);
+        runs.is_some_and(|runs| runs.iter().any(|run| leaves_attempts(run, cursor)))
+    };
+    let mut attempts = if acks && cursors.iter().any(keeps) {
+        store.attempts_in(conn, group, &widened(&ranges)).await?
+    } else {
+        Default::default()
+    };
+    for (number, places) in leases.by_partition() {
+        let Some(&cursor) = cursors.iter().find(|cursor| cursor.partition == number) else {
+            continue;
         };
-        let mut attempts = if acks && cursors.iter().any(keeps) {
-            store.attempts_in(conn, group, &widened(&ranges)).await?
-        } else {
-            Default::default()
-        };
-        for places in self.by_partition() {
-            let number = self.partition(places[0]);
-            let Some(&cursor) = cursors.iter().find(|cursor| cursor.partition == number) else {
-                continue;
-            };
-            let open = runs.remove(&number).unwrap_or_default();
-            let attempts = attempts.remove(&number).unwrap_or_default();
-            let piece = Piece::new(cursor, open, attempts, Vec::new());
-            let mut progress = piece.progress();
-            let chosen: Vec<&T> = places.iter().map(|&at| &self.items[at]).collect();
-            for (&at, answer) in places.iter().zip(apply(&mut progress, &chosen)) {
-                answers[at] = answer;
-            }
-            store.save(conn, group, &piece, progress).await?;
+        let open = runs.remove(&number).unwrap_or_default();
+        let attempts = attempts.remove(&number).unwrap_or_default();
+        let piece = Piece::new(cursor, open, attempts, Vec::new());
+        let mut progress = piece.progress();
+        let chosen: Vec<&T> = places.iter().map(|&at| &leases.items()[at]).collect();
+        for (&at, answer) in places.iter().zip(apply(&mut progress, &chosen)) {
+            answers[at] = answer;
         }
-        Ok(answers)
+        store.save(conn, group, &piece, progress).await?;
     }
+    Ok(answers)
 }
 
 /// Whether acking the run leaves attempts that its position does not imply.
 fn leaves_attempts(run: &OpenRun, cursor: &Cursor) -> bool {
     run.attempt != 1 || run.first <= cursor.start
-}
-
-/// The ranges with their neighbours, so that kept attempts join.
-pub(crate) fn widened(ranges: &[Range]) -> Vec<Range> {
-    let widen = |range: &Range| Range {
-        first: range.first.saturating_sub(1),
-        last: range.last.saturating_add(1),
-        ..*range
-    };
-    ranges.iter().map(widen).collect()
 }
 
 /// Whether the event becomes claimable again.
